@@ -1,0 +1,9 @@
+//! Speculative decoding: models, caches, drafters, verification, and the step loop that ties them together.
+//!
+//! The engine knows tokens, tensors and files. It must not know tokio, tonic, the command line, the environment or
+//! the clock: callers pass time in, and outputs are return values.
+
+pub mod request;
+pub mod sampling;
+
+pub use request::{FinishReason, Output, Request, RequestStats, SequenceId, StopConditions, TokenId};

@@ -1,0 +1,118 @@
+//! What a caller asks of the engine and what it hears back.
+
+use std::time::Instant;
+
+use crate::sampling::SamplingParams;
+
+/// Index of a token in the target's vocabulary.
+pub type TokenId = u32;
+
+/// Names one request inside an engine; never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SequenceId(pub(crate) u64);
+
+/// One generation, ready to be queued.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Prompt in the target's vocabulary, at least one token.
+    pub prompt: Vec<TokenId>,
+    /// How the next token is chosen.
+    pub sampling: SamplingParams,
+    /// When generation ends.
+    pub stop: StopConditions,
+    /// Whether drafting is allowed.
+    pub speculation: bool,
+    /// Drafted tokens per step in place of the policy's choice.
+    pub draft_length: Option<usize>,
+    /// Ends the request with [`FinishReason::TimeLimit`] at the first step that starts later.
+    pub deadline: Option<Instant>,
+    /// Randomness for requests without a seed; the engine has no other source.
+    pub entropy: u64,
+}
+
+/// When generation ends, besides the context being full.
+#[derive(Clone, Debug, Default)]
+pub struct StopConditions {
+    /// Most tokens to generate; `None`: what is left of the context.
+    pub max_tokens: Option<usize>,
+    /// Text that ends generation and is not part of the output.
+    pub strings: Vec<String>,
+    /// Tokens that end generation besides the model's own end tokens.
+    pub token_ids: Vec<TokenId>,
+    /// Goes on past the model's own end tokens.
+    pub ignore_eos: bool,
+}
+
+/// One thing that happened to one request during a step.
+#[derive(Clone, Debug)]
+pub enum Output {
+    /// The request left the queue and holds a cache.
+    Admitted {
+        /// Whose.
+        id: SequenceId,
+    },
+    /// Tokens were committed.
+    Tokens {
+        /// Whose.
+        id: SequenceId,
+        /// The tokens, in order.
+        token_ids: Vec<TokenId>,
+        /// Text that became certain: whole UTF-8, never part of a stop string. May be empty.
+        text: String,
+    },
+    /// The request ended; nothing more follows for it.
+    Finished {
+        /// Whose.
+        id: SequenceId,
+        /// Why.
+        reason: FinishReason,
+        /// What it cost and what speculation did for it.
+        stats: RequestStats,
+    },
+}
+
+/// Why a request ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FinishReason {
+    /// An end token or a requested stop token.
+    StopToken(TokenId),
+    /// A stop string.
+    StopString(String),
+    /// `max_tokens` reached or the context full.
+    Length,
+    /// The deadline passed.
+    TimeLimit,
+}
+
+/// Counters of one request.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RequestStats {
+    /// Tokens of the prompt.
+    pub prompt_tokens: usize,
+    /// Tokens committed.
+    pub completion_tokens: usize,
+    /// Target steps that committed tokens.
+    pub steps: u64,
+    /// Steps of these that verified at least one drafted token.
+    pub drafted_steps: u64,
+    /// Tokens drafted and verified.
+    pub draft_tokens: u64,
+    /// Drafted tokens accepted.
+    pub accepted_tokens: u64,
+    /// Tokens that drafted steps committed, the recovered or bonus token counted.
+    pub drafted_step_tokens: u64,
+    /// Accepted drafted tokens by position in the draft.
+    pub accepted_per_position: Vec<u64>,
+    /// Which drafter served the request, if any did.
+    pub drafter: Option<&'static str>,
+    /// Why nothing was drafted, or not throughout; `None` where speculation ran all along.
+    pub off_reason: Option<String>,
+}
+
+impl RequestStats {
+    /// Tokens committed per drafted step, the recovered or bonus token counted; 0 where nothing was drafted.
+    #[must_use]
+    pub fn mean_acceptance_length(&self) -> f64 {
+        if self.drafted_steps == 0 { 0.0 } else { self.drafted_step_tokens as f64 / self.drafted_steps as f64 }
+    }
+}
