@@ -5,5 +5,6 @@
 
 pub mod request;
 pub mod sampling;
+pub mod verify;
 
 pub use request::{FinishReason, Output, Request, RequestStats, SequenceId, StopConditions, TokenId};

@@ -1,5 +1,25 @@
 //! How the next token is chosen: parameters, the processed distribution, and the draw.
+//!
+//! Target and draft both come through here, since verification is exact only if the drafted token was drawn from
+//! precisely the distribution it is judged by. This module knows logits and tokens; it must not know models, caches
+//! or drafts (a drafted prefix is just more tokens).
+//!
+//! Order of the transforms: penalties, bias (`history`), then temperature, top-k, top-p, min-p (`truncate`).
+//! `exp` and `ln` are our own (`math`): the same logits give the same text on every platform.
 
+mod chance;
+mod distribution;
+mod history;
+mod math;
+mod noise;
 mod params;
+mod processor;
+mod sampler;
+mod truncate;
 
+pub(crate) use chance::Chance;
+pub use distribution::Distribution;
+pub(crate) use math::sum;
 pub use params::{InvalidParam, SamplingParams};
+pub use sampler::Sampler;
+pub(crate) use sampler::Source;

@@ -1,0 +1,103 @@
+//! Top-k, top-p and min-p without sorting the vocabulary.
+//!
+//! Candidates are ordered by a 64-bit key: value descending, then id ascending, so ties have one outcome. Selection is
+//! by quickselect over few candidates; the vocabulary itself is only scanned.
+
+use super::{Distribution, math};
+use crate::TokenId;
+
+/// Orders like (value descending, id ascending); both zeros count as equal.
+fn key(value: f32, token: TokenId) -> u64 {
+    let bits = (value + 0.0).to_bits();
+    let ascending = if bits >> 31 == 0 {
+        bits | (1 << 31)
+    } else {
+        !bits
+    };
+    (u64::from(!ascending) << 32) | u64::from(token)
+}
+
+/// Token of a key.
+fn token(key: u64) -> TokenId {
+    (key & u64::from(u32::MAX)) as TokenId
+}
+
+/// Keeps the `k` largest logits of a dense row; `k` at least 1. Leaves nothing where no logit is above negative infinity.
+///
+/// One scan with a rising floor: about k·ln(V/k) logits pass it in an ordinary row.
+pub(super) fn keep_top_k(row: &mut Distribution, k: usize) {
+    let capacity = k.saturating_mul(2).max(256);
+    let mut keys = Vec::with_capacity(capacity.min(row.weights.len()));
+    let mut floor = f32::NEG_INFINITY;
+    for (index, &logit) in row.weights.iter().enumerate() {
+        // Strictly: of equal logits the earlier has the lower id. NaN passes no comparison.
+        if logit > floor {
+            keys.push(key(logit, index as TokenId));
+            if keys.len() == capacity {
+                let (_, &mut last, _) = keys.select_nth_unstable(k - 1);
+                floor = row.weights[token(last) as usize];
+                keys.truncate(k);
+            }
+        }
+    }
+    if keys.len() > k {
+        keys.select_nth_unstable(k - 1);
+        keys.truncate(k);
+    }
+    keep(row, keys);
+}
+
+/// Keeps the smallest set of largest weights with mass `top_p`, and of those the ones of at least `min_p` times the
+/// largest, which is 1 after the softmax.
+///
+/// All weights below (1 - top_p) / V of the mass together cannot fill what top-p cuts off, so one scan drops them; the
+/// rest, usually some hundreds, is halved by quickselect until the boundary is found: linear, no sort.
+pub(super) fn keep_top_p_min_p(row: &mut Distribution, top_p: f32, min_p: f32) {
+    let goal = f64::from(top_p) * row.total;
+    // Half of the bound, so that rounding cannot matter.
+    let negligible = (row.total - goal) / (2.0 * row.weights.len() as f64);
+    let floor = min_p.max(negligible as f32).max(f32::MIN_POSITIVE);
+    let mut keys = Vec::new();
+    for (index, &weight) in row.weights.iter().enumerate() {
+        if weight >= floor {
+            keys.push(key(weight, row.token(index)));
+        }
+    }
+    if top_p < 1.0 {
+        let kept = nucleus(&mut keys, goal, |key| row.weight(token(key)));
+        keys.truncate(kept);
+    }
+    keep(row, keys);
+    row.total = math::sum(&row.weights);
+}
+
+/// Moves the fewest smallest keys whose weights reach `goal` to the front and counts them; all, where all fall short.
+fn nucleus(keys: &mut [u64], goal: f64, weight: impl Fn(u64) -> f64) -> usize {
+    let (mut low, mut high, mut mass) = (0, keys.len(), 0.0);
+    // Invariant: keys[..low] belong and weigh `mass` < goal; keys[high..] do not belong.
+    while high - low > 1 {
+        let middle = low.midpoint(high);
+        keys[low..high].select_nth_unstable(middle - low);
+        let upper: f64 = keys[low..middle].iter().map(|&key| weight(key)).sum();
+        if mass + upper >= goal {
+            high = middle;
+        } else {
+            mass += upper;
+            low = middle;
+        }
+    }
+    high
+}
+
+/// Reduces `row` to the tokens of `keys`.
+fn keep(row: &mut Distribution, mut keys: Vec<u64>) {
+    keys.sort_unstable_by_key(|&key| token(key));
+    // Ids ascend and so do places, so no place is written before it is read.
+    for (place, &key) in keys.iter().enumerate() {
+        let from = row.index(token(key)).unwrap_or(place);
+        row.weights[place] = row.weights[from];
+    }
+    row.weights.truncate(keys.len());
+    row.ids.clear();
+    row.ids.extend(keys.into_iter().map(token));
+}
