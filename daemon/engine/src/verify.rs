@@ -10,6 +10,8 @@
 //! where drafts or logits come from, nor stop conditions.
 
 mod rejection;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -151,10 +153,16 @@ pub fn verify<'a>(
             processor.distribution_into(logits, drafted, probs);
             matching(draft, children, noise.draw(probs, position + drafted.len()))
         }),
-        Source::Own(generator) => walk(draft, logits, |logits, drafted, children| {
-            processor.distribution_into(logits, drafted, probs);
-            rejection::choose(draft, children, probs, generator, &mut scratch.residual)
-        }),
+        Source::Own(generator) => {
+            let mut chooser = rejection::Chooser {
+                processor,
+                probs,
+                buffer: &mut scratch.residual,
+            };
+            walk(draft, logits, |logits, drafted, children| {
+                chooser.choose(draft, children, logits, drafted, generator)
+            })
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::math;
+use super::{Distribution, math};
+use crate::TokenId;
 
 /// What rejection sampling asks of randomness. Tests implement it by walking through every outcome.
 pub(crate) trait Chance {
@@ -37,6 +38,24 @@ impl Chance for Generator {
     fn pick<W: Copy + Into<f64>>(&mut self, weights: &[W], total: f64) -> usize {
         locate(weights, self.uniform() * total)
     }
+}
+
+/// At most `count` different tokens, in the order drawn without replacement.
+pub(crate) fn distinct(
+    chance: &mut impl Chance,
+    distribution: &Distribution,
+    count: usize,
+) -> Vec<TokenId> {
+    let mut weights = distribution.weights().to_vec();
+    let mut total = distribution.total();
+    let mut tokens = Vec::new();
+    while tokens.len() < count && total > 0.0 {
+        let index = chance.pick(&weights, total);
+        tokens.push(distribution.token(index));
+        weights[index] = 0.0;
+        total = math::sum(&weights);
+    }
+    tokens
 }
 
 /// Index at which the running sum of `weights` first exceeds `target`; the last positive one where none does.

@@ -15,11 +15,16 @@ mod noise;
 mod params;
 mod processor;
 mod sampler;
+#[cfg(test)]
+mod tests;
 mod truncate;
 
 pub(crate) use chance::Chance;
+#[cfg(test)]
+pub(crate) use chance::distinct;
 pub use distribution::Distribution;
 pub(crate) use math::sum;
 pub use params::{InvalidParam, SamplingParams};
+pub(crate) use processor::Processor;
 pub use sampler::Sampler;
 pub(crate) use sampler::Source;

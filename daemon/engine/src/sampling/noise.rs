@@ -6,6 +6,9 @@
 //! and -ln(1 - w) ≥ w, so a token with w / pᵢ above the leader's time cannot win and needs no logarithm either: of a
 //! whole vocabulary, about ten reach one.
 
+#[cfg(test)]
+mod tests;
+
 use super::{Distribution, math};
 use crate::TokenId;
 

@@ -1,9 +1,9 @@
 //! The state of one sequence that choosing its tokens needs.
 
-use super::chance::{Chance, Generator};
+use super::chance::{self, Chance, Generator};
 use super::noise::Noise;
 use super::processor::Processor;
-use super::{Distribution, SamplingParams, math};
+use super::{Distribution, SamplingParams};
 use crate::TokenId;
 
 /// Chooses the tokens of one sequence: its transforms, its history and its randomness.
@@ -98,18 +98,7 @@ impl Sampler {
                 let arrivals = noise.first(distribution, position, count);
                 arrivals.into_iter().map(|arrival| arrival.token).collect()
             }
-            Source::Own(generator) => {
-                let mut weights: Vec<f32> = distribution.weights().to_vec();
-                let mut total = distribution.total();
-                let mut tokens = Vec::with_capacity(count);
-                while tokens.len() < count && total > 0.0 {
-                    let index = generator.pick(&weights, total);
-                    tokens.push(distribution.token(index));
-                    weights[index] = 0.0;
-                    total = math::sum(&weights);
-                }
-                tokens
-            }
+            Source::Own(generator) => chance::distinct(generator, distribution, count),
         }
     }
 }

@@ -2,25 +2,47 @@
 
 use super::{Choice, Draft, DraftNode};
 use crate::TokenId;
-use crate::sampling::{Chance, Distribution, sum};
+use crate::sampling::{Chance, Distribution, Processor, sum};
 
-/// Offers `children` in order against `target`; `buffer` is memory to reuse.
+/// The target's transforms, and memory to reuse.
+pub(super) struct Chooser<'a> {
+    pub(super) processor: &'a Processor,
+    pub(super) probs: &'a mut Distribution,
+    pub(super) buffer: &'a mut Vec<f64>,
+}
+
+impl Chooser<'_> {
+    /// Offers `children` in order against the target's distribution after `drafted`.
+    pub(super) fn choose(
+        &mut self,
+        draft: &Draft,
+        children: &[usize],
+        logits: &[f32],
+        drafted: &[TokenId],
+        chance: &mut impl Chance,
+    ) -> Choice {
+        self.processor
+            .distribution_into(logits, drafted, self.probs);
+        let residual = Residual {
+            target: self.probs,
+            weights: self.buffer,
+            total: None,
+        };
+        offer(draft, children, residual, chance)
+    }
+}
+
+/// Offers `children` in order against `residual`, at first the target's whole distribution.
 ///
 /// A child y drawn from q is accepted with min(1, p(y)/q(y)); after a rejection p becomes the normalised max(0, p - q) and
 /// q loses y. The last p gives the token when no child stands. Costs two look-ups while children are accepted, a few
 /// passes over the support of p per rejection.
-pub(super) fn choose(
+fn offer(
     draft: &Draft,
     children: &[usize],
-    target: &Distribution,
+    mut residual: Residual<'_>,
     chance: &mut impl Chance,
-    buffer: &mut Vec<f64>,
 ) -> Choice {
-    let mut residual = Residual {
-        target,
-        weights: buffer,
-        total: None,
-    };
     let mut tried = Vec::new();
     for &child in children {
         let node = &draft.nodes[child];

@@ -1,0 +1,66 @@
+//! Own `exp`, `ln` and reductions against the standard library.
+
+use super::super::math::{argmax, exp_nonpositive, max, neg_ln_one_minus, sum};
+
+#[test]
+fn exp_is_close_everywhere_and_exact_at_zero() {
+    assert_eq!(exp_nonpositive(0.0), 1.0);
+    assert_eq!(exp_nonpositive(-0.0), 1.0);
+    for step in 0..870_000 {
+        let x = -(step as f32) / 10_000.0;
+        let (got, wanted) = (f64::from(exp_nonpositive(x)), f64::from(x).exp());
+        assert!(
+            (got - wanted).abs() <= 2e-7 * wanted,
+            "e^{x}: got {got}, wanted {wanted}"
+        );
+    }
+    for x in [-87.1, -1e30, f32::MIN, f32::NEG_INFINITY, f32::NAN] {
+        assert_eq!(exp_nonpositive(x), 0.0, "{x}");
+    }
+}
+
+#[test]
+fn ln_is_close_everywhere_and_not_below_its_bound() {
+    let edges = [
+        0.25,
+        0.25_f64.next_up(),
+        0.5,
+        1.0_f64.next_down(),
+        1.0 - 0.5_f64.sqrt(),
+    ];
+    let small = (1..=64)
+        .map(|power| 0.5_f64.powi(power) * 1.37)
+        .take_while(|&w| w < 1.0);
+    let grid = (1..100_000).map(|step| f64::from(step) / 100_000.0);
+    for w in edges.into_iter().chain(small).chain(grid) {
+        let (got, wanted) = (neg_ln_one_minus(w), -(-w).ln_1p());
+        assert!(
+            (got - wanted).abs() <= 1e-15 * wanted,
+            "{w}: got {got}, wanted {wanted}"
+        );
+        assert!(got >= w * (1.0 - 1e-15), "{w}");
+    }
+    assert_eq!(neg_ln_one_minus(1.0), f64::INFINITY);
+}
+
+#[test]
+fn reductions_cover_every_element() {
+    for length in 1..70 {
+        for place in 0..length {
+            let mut values = vec![1.0_f32; length];
+            values[place] = 3.0;
+            assert_eq!(sum(&values), length as f64 + 2.0);
+            assert_eq!((max(&values), argmax(&values)), (3.0, place));
+        }
+    }
+}
+
+#[test]
+fn nan_is_never_the_largest() {
+    let row = [f32::NAN, -3.0, f32::NAN, -2.0, -2.0, f32::NAN];
+    assert_eq!((max(&row), argmax(&row)), (-2.0, 3));
+    assert_eq!(argmax(&[f32::NAN; 20]), 0);
+    assert_eq!(argmax(&[f32::NEG_INFINITY; 3]), 0);
+    assert_eq!(argmax(&[]), 0);
+    assert_eq!(argmax(&[1.0, f32::INFINITY, f32::NAN]), 1);
+}
