@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Shared by the scripts of this directory; sourced, not run.
 
 # Ends with a sentence on standard error.
