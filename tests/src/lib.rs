@@ -1,1 +1,19 @@
-//! placeholder until the first commit of this crate
+//! Harness of the end-to-end tests in `e2e/`.
+//!
+//! Owns a daemon's process, its directory, and the ways to look at it from outside: the socket, the log, the command
+//! line, the system's own accounts. Must not know how the daemon works inside: it links neither daemon nor engine.
+//!
+//! Everything here panics with a sentence when something is wrong: it runs in tests only.
+
+mod daemon;
+pub mod gguf;
+pub mod grpc;
+mod home;
+pub mod models;
+#[cfg(target_os = "linux")]
+pub mod proc;
+mod wait;
+
+pub use daemon::Daemon;
+pub use home::Home;
+pub use wait::{LIMIT, eventually};

@@ -1,0 +1,31 @@
+//! A real daemon, the default pair, a real socket. One file per question; the harness is the library of this package.
+
+mod cancel;
+mod cli;
+mod errors;
+mod files;
+#[cfg(target_os = "linux")]
+mod foreign;
+#[cfg(target_os = "linux")]
+mod idle;
+mod lifecycle;
+mod many;
+mod python;
+mod status;
+mod stream;
+
+use tandem_tests::{Daemon, Home, models};
+
+/// The command under test, which cargo has built from these sources.
+const TANDEM: &str = env!("CARGO_BIN_EXE_tandem");
+
+/// An empty home; the default pair is on this machine.
+fn home() -> Home {
+    models::default_pair();
+    Home::new(TANDEM)
+}
+
+/// A daemon without a config file, as after installation.
+async fn default_daemon() -> Daemon {
+    home().start().await
+}

@@ -1,0 +1,126 @@
+//! A directory in which one daemon lives, apart from the user's own.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tandem_proto::paths::{Paths, System};
+use tempfile::TempDir;
+
+use crate::Daemon;
+
+/// `TANDEM_HOME` for one daemon, its config file, and the binary under test. Removed when dropped.
+#[derive(Debug)]
+pub struct Home {
+    directory: TempDir,
+    binary: PathBuf,
+    config: String,
+}
+
+impl Home {
+    /// Makes an empty directory, short enough for a socket in it. `binary` is the built `tandem`.
+    ///
+    /// # Panics
+    /// When the directory cannot be made.
+    #[must_use]
+    pub fn new(binary: impl Into<PathBuf>) -> Self {
+        let directory = tempfile::Builder::new()
+            .prefix("tandem-")
+            .tempdir_in("/tmp")
+            .expect("a directory in /tmp");
+        Self {
+            directory,
+            binary: binary.into(),
+            config: String::new(),
+        }
+    }
+
+    /// Appends to the config file, which does not exist before.
+    #[must_use]
+    pub fn config(mut self, toml: &str) -> Self {
+        self.config.push_str(toml);
+        self.config.push('\n');
+        let path = self.paths().config_file;
+        fs::create_dir_all(path.parent().expect("a file has a parent"))
+            .expect("the directory can be made");
+        fs::write(path, &self.config).expect("the config can be written");
+        self
+    }
+
+    /// Appends a pair to the config file. `draft` may be "none".
+    #[must_use]
+    pub fn pair(self, name: &str, target: impl AsRef<OsStr>, draft: impl AsRef<OsStr>) -> Self {
+        let mut table = String::new();
+        writeln!(table, "[pairs.{name}]").expect("strings grow");
+        for (key, value) in [("target", target.as_ref()), ("draft", draft.as_ref())] {
+            writeln!(
+                table,
+                "{key} = {:?}",
+                value.to_str().expect("test paths are UTF-8")
+            )
+            .expect("strings grow");
+        }
+        self.config(&table)
+    }
+
+    /// Returns the directory.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Returns where the daemon looks for its files, by the rules that it and its clients share.
+    #[must_use]
+    pub fn paths(&self) -> Paths {
+        let home = self.path().as_os_str().to_owned();
+        Paths::resolve(
+            System::current(),
+            |name| (name == "TANDEM_HOME").then(|| home.clone()),
+            Path::exists,
+        )
+        .expect("an absolute, short directory is a home")
+    }
+
+    /// Returns where the daemon's socket is.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        self.paths().socket
+    }
+
+    /// Returns a `tandem` command that sees this directory and nothing of the user's settings, with no input.
+    #[must_use]
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.binary);
+        for (name, _) in std::env::vars_os() {
+            if name
+                .to_str()
+                .is_some_and(|name| name.starts_with("TANDEM_") || name == "RUST_LOG")
+            {
+                command.env_remove(name);
+            }
+        }
+        command.env("TANDEM_HOME", self.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// Starts the daemon and waits until it serves.
+    ///
+    /// # Panics
+    /// When it ends instead, or takes too long; the message holds its log.
+    pub async fn start(self) -> Daemon {
+        let mut daemon = self.spawn();
+        daemon.wait_until_serving().await;
+        daemon
+    }
+
+    /// Starts the daemon and waits for nothing.
+    ///
+    /// # Panics
+    /// When the process cannot be started.
+    #[must_use]
+    pub fn spawn(self) -> Daemon {
+        Daemon::spawn(self)
+    }
+}
