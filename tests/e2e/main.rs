@@ -1,7 +1,9 @@
-//! A real daemon, the default pair, a real socket. One file per question; the harness is the library of this package.
+//! A real daemon, the default pair, a real socket. One file per question; the harness is the package `tandem-tests`.
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
 mod cancel;
 mod cli;
+mod config;
 mod errors;
 mod files;
 #[cfg(target_os = "linux")]

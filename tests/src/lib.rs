@@ -4,6 +4,10 @@
 //! line, the system's own accounts. Must not know how the daemon works inside: it links neither daemon nor engine.
 //!
 //! Everything here panics with a sentence when something is wrong: it runs in tests only.
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "the line above says it once for all"
+)]
 
 mod daemon;
 pub mod gguf;

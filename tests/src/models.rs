@@ -19,7 +19,6 @@ pub struct PairFiles {
 ///
 /// # Panics
 /// When no source has the target; the message names each one that was tried.
-#[must_use]
 pub fn default_pair() -> &'static PairFiles {
     static FILES: LazyLock<PairFiles> = LazyLock::new(|| PairFiles {
         target: pull(DEFAULT_TARGET),

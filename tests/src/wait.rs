@@ -11,10 +11,7 @@ pub const LIMIT: Duration = Duration::from_secs(120);
 ///
 /// # Panics
 /// When [`LIMIT`] passes first, naming `what`.
-pub async fn eventually<T>(
-    what: &str,
-    mut probe: impl AsyncFnMut() -> Option<T>,
-) -> T {
+pub async fn eventually<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
     let end = Instant::now() + LIMIT;
     loop {
         if let Some(value) = probe().await {
