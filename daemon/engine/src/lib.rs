@@ -3,8 +3,11 @@
 //! The engine knows tokens, tensors and files. It must not know tokio, tonic, the command line, the environment or
 //! the clock: callers pass time in, and outputs are return values.
 
+pub mod gguf;
 pub mod request;
 pub mod sampling;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod verify;
 
 pub use request::{FinishReason, Output, Request, RequestStats, SequenceId, StopConditions, TokenId};

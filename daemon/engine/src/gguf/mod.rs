@@ -1,0 +1,183 @@
+//! GGUF model files: the header, read once and checked, and the bytes of single tensors, read on demand.
+//!
+//! A file may be damaged, half downloaded or hostile, so every count, length and offset is held against the file's
+//! size before anything is allocated. This module knows the container only: what the keys and tensors mean belongs to
+//! the tokenizer, the chat template and the model.
+
+mod error;
+mod header;
+mod metadata;
+mod reader;
+mod tensor;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use candle_core::quantized::GgmlDType;
+
+pub use error::{Damage, GgufError};
+pub use tensor::TensorInfo;
+pub use value::Strings;
+
+use value::Value;
+
+/// An open GGUF file: its metadata and table of tensors in memory, its weights on disk.
+#[derive(Debug)]
+pub struct Gguf {
+    path: PathBuf,
+    file: File,
+    file_bytes: u64,
+    data_start: u64,
+    metadata: HashMap<String, Value>,
+    tensors: Vec<TensorInfo>,
+    by_name: HashMap<String, usize>,
+}
+
+impl Gguf {
+    /// Opens a file and reads its header, of version 2 or 3; no weights are read.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is no GGUF file, holds a tensor format we cannot compute with, or is damaged.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, GgufError> {
+        let path = path.as_ref();
+        let failed = |source| GgufError::Open {
+            path: path.to_owned(),
+            source,
+        };
+        let file = File::open(path).map_err(failed)?;
+        let stat = file.metadata().map_err(failed)?;
+        if !stat.is_file() {
+            return Err(GgufError::NotAFile {
+                path: path.to_owned(),
+            });
+        }
+        let header = header::read(path, &file, stat.len())?;
+        let by_name = header
+            .tensors
+            .iter()
+            .enumerate()
+            .map(|(at, t)| (t.name.clone(), at))
+            .collect();
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            file_bytes: stat.len(),
+            data_start: header.data_start,
+            metadata: header.metadata,
+            tensors: header.tensors,
+            by_name,
+        })
+    }
+
+    /// Where the file was opened.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Size of the whole file.
+    #[must_use]
+    pub fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+
+    /// Offset at which tensor data begins, padding counted: the size of the header.
+    #[must_use]
+    pub fn data_start(&self) -> u64 {
+        self.data_start
+    }
+
+    /// All tensors, in the order of the file's table.
+    #[must_use]
+    pub fn tensors(&self) -> &[TensorInfo] {
+        &self.tensors
+    }
+
+    /// The tensor of that name, if the file has it.
+    #[must_use]
+    pub fn find_tensor(&self, name: &str) -> Option<&TensorInfo> {
+        self.by_name.get(name).map(|&at| &self.tensors[at])
+    }
+
+    /// The tensor of that name.
+    ///
+    /// # Errors
+    /// When the file has none.
+    pub fn tensor(&self, name: &str) -> Result<&TensorInfo, GgufError> {
+        self.find_tensor(name)
+            .ok_or_else(|| GgufError::MissingTensor {
+                path: self.path.clone(),
+                name: name.to_owned(),
+            })
+    }
+
+    /// Reads exactly the bytes of one tensor, in the file's own format.
+    ///
+    /// # Errors
+    /// When the file cannot be read or has become shorter since it was opened.
+    pub fn read_tensor(&self, tensor: &TensorInfo) -> Result<Vec<u8>, GgufError> {
+        let unread = |source: std::io::Error| GgufError::ReadTensor {
+            path: self.path.clone(),
+            name: tensor.name.clone(),
+            bytes: tensor.bytes,
+            offset: tensor.offset,
+            source,
+        };
+        // The range was inside the file at opening; a file cut since then must not cost memory either.
+        let size = self.file.metadata().map_err(unread)?.len();
+        if tensor
+            .offset
+            .checked_add(tensor.bytes)
+            .is_none_or(|end| end > size)
+        {
+            let damage = Damage::TensorBeyondEnd {
+                name: tensor.name.clone(),
+                offset: tensor.offset,
+                bytes: tensor.bytes,
+                file_bytes: size,
+            };
+            return Err(GgufError::Damaged {
+                path: self.path.clone(),
+                damage,
+            });
+        }
+        let len = usize::try_from(tensor.bytes)
+            .map_err(|_| unread(std::io::ErrorKind::OutOfMemory.into()))?;
+        let mut data = vec![0; len];
+        self.file
+            .read_exact_at(&mut data, tensor.offset)
+            .map_err(unread)?;
+        Ok(data)
+    }
+
+    /// Number of weights in all tensors.
+    #[must_use]
+    pub fn parameters(&self) -> u64 {
+        // Tensors lie apart in the file and no format packs eight weights into a byte: no overflow.
+        self.tensors.iter().map(TensorInfo::elements).sum()
+    }
+
+    /// The format that holds the most weights; `None` for a file without tensors.
+    #[must_use]
+    pub fn dominant_format(&self) -> Option<GgmlDType> {
+        let mut counts: Vec<(GgmlDType, u64)> = Vec::new();
+        for tensor in &self.tensors {
+            match counts
+                .iter_mut()
+                .find(|(format, _)| *format == tensor.format)
+            {
+                Some((_, count)) => *count += tensor.elements(),
+                None => counts.push((tensor.format, tensor.elements())),
+            }
+        }
+        counts
+            .into_iter()
+            .max_by_key(|&(_, count)| count)
+            .map(|(format, _)| format)
+    }
+}
