@@ -3,11 +3,17 @@
 //! The engine knows tokens, tensors and files. It must not know tokio, tonic, the command line, the environment or
 //! the clock: callers pass time in, and outputs are return values.
 
+pub mod backend;
+pub mod draft;
 pub mod gguf;
+pub mod model;
+pub mod policy;
 pub mod request;
 pub mod sampling;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod verify;
 
-pub use request::{FinishReason, Output, Request, RequestStats, SequenceId, StopConditions, TokenId};
+pub use request::{
+    FinishReason, Output, Request, RequestStats, SequenceId, StopConditions, TokenId,
+};

@@ -113,6 +113,10 @@ impl RequestStats {
     /// Tokens committed per drafted step, the recovered or bonus token counted; 0 where nothing was drafted.
     #[must_use]
     pub fn mean_acceptance_length(&self) -> f64 {
-        if self.drafted_steps == 0 { 0.0 } else { self.drafted_step_tokens as f64 / self.drafted_steps as f64 }
+        if self.drafted_steps == 0 {
+            0.0
+        } else {
+            self.drafted_step_tokens as f64 / self.drafted_steps as f64
+        }
     }
 }

@@ -1,0 +1,278 @@
+//! The candle backend: Metal and CUDA by candle's kernels, and the CPU as the readable reference.
+//!
+//! On the CPU every row goes through its products alone, because candle picks other kernels for other row counts; a
+//! row's result is then the same to the bit whatever it is computed with. It costs nothing there: candle's quantized
+//! product takes its rows one after another anyway. On a GPU the rows go together and only nearly agree.
+
+mod attention;
+mod cache;
+
+use candle_core::quantized::{GgmlDType, QMatMul, QStorage, QTensor};
+use candle_core::{DType, Device, Module, Tensor};
+
+pub use cache::CandleCache;
+
+use super::{Activation, AttentionParams, Backend, BackendError, CacheShape, Logits, RowPlan};
+use crate::TokenId;
+use crate::gguf::{Gguf, TensorInfo};
+
+/// See the module.
+#[derive(Debug)]
+pub struct CandleBackend {
+    device: Device,
+}
+
+/// Linear weights and, for the embedding, the same bytes as a table.
+#[derive(Debug)]
+pub struct CandleMatrix(QMatMul);
+
+/// Cosines and sines, each `[positions, head_dim / 2]`, f32.
+#[derive(Debug)]
+pub struct CandleRope {
+    cos: Tensor,
+    sin: Tensor,
+}
+
+/// Names the operation in which candle failed.
+fn during<T>(operation: &'static str, result: candle_core::Result<T>) -> Result<T, BackendError> {
+    result.map_err(|source| BackendError::Operation {
+        operation,
+        source: Box::new(source),
+    })
+}
+
+impl CandleBackend {
+    /// Computes on the CPU.
+    #[must_use]
+    pub fn cpu() -> Self {
+        Self {
+            device: Device::Cpu,
+        }
+    }
+
+    /// Computes on the first Metal device.
+    ///
+    /// # Errors
+    /// Where there is none, or this build has no `metal` feature.
+    pub fn metal() -> Result<Self, BackendError> {
+        Device::new_metal(0)
+            .map(|device| Self { device })
+            .map_err(|error| BackendError::Device {
+                device: "metal",
+                reason: error.to_string(),
+            })
+    }
+
+    /// Computes on the first CUDA device.
+    ///
+    /// # Errors
+    /// Where there is none, or this build has no `cuda` feature.
+    pub fn cuda() -> Result<Self, BackendError> {
+        Device::new_cuda(0)
+            .map(|device| Self { device })
+            .map_err(|error| BackendError::Device {
+                device: "cuda",
+                reason: error.to_string(),
+            })
+    }
+
+    fn cache_dtype(&self) -> DType {
+        // The reference keeps what it computed; a GPU reads half as much.
+        if self.device.is_cpu() {
+            DType::F32
+        } else {
+            DType::F16
+        }
+    }
+
+    /// `x · wᵀ`; see the module on rows.
+    fn multiply(&self, x: &Tensor, weight: &QMatMul) -> candle_core::Result<Tensor> {
+        let rows = x.dim(0)?;
+        if rows == 1 || !self.device.is_cpu() {
+            return weight.forward(x);
+        }
+        let rows = (0..rows)
+            .map(|row| weight.forward(&x.narrow(0, row, 1)?))
+            .collect::<candle_core::Result<Vec<_>>>()?;
+        Tensor::cat(&rows, 0)
+    }
+}
+
+impl Backend for CandleBackend {
+    type Matrix = CandleMatrix;
+    type Vector = Tensor;
+    type Rope = CandleRope;
+    type Hidden = Tensor;
+    type Cache = CandleCache;
+
+    fn name(&self) -> &'static str {
+        match self.device {
+            Device::Cpu => "cpu (candle)",
+            Device::Metal(_) => "metal (candle)",
+            Device::Cuda(_) => "cuda (candle)",
+        }
+    }
+
+    fn batch_invariant(&self) -> bool {
+        self.device.is_cpu()
+    }
+
+    fn cache_bytes_per_position(&self, shape: CacheShape) -> u64 {
+        2 * (shape.layers * shape.kv_heads * shape.head_dim * self.cache_dtype().size_in_bytes())
+            as u64
+    }
+
+    fn matrix(&self, gguf: &Gguf, tensor: &TensorInfo) -> Result<CandleMatrix, BackendError> {
+        let tensor = self.load(gguf, tensor)?;
+        during("load", QMatMul::from_qtensor(tensor)).map(CandleMatrix)
+    }
+
+    fn vector(&self, gguf: &Gguf, tensor: &TensorInfo) -> Result<Tensor, BackendError> {
+        let tensor = self.load(gguf, tensor)?;
+        during("load", tensor.dequantize(&self.device))
+    }
+
+    fn rope(&self, frequencies: &[f32], positions: usize) -> Result<CandleRope, BackendError> {
+        let angles = (0..positions)
+            .flat_map(|position| frequencies.iter().map(move |f| position as f32 * f));
+        let (cos, sin): (Vec<f32>, Vec<f32>) =
+            angles.map(|angle| (angle.cos(), angle.sin())).unzip();
+        let shape = (positions, frequencies.len());
+        Ok(CandleRope {
+            cos: during("rope", Tensor::from_vec(cos, shape, &self.device))?,
+            sin: during("rope", Tensor::from_vec(sin, shape, &self.device))?,
+        })
+    }
+
+    fn cache(&self, shape: CacheShape) -> Result<CandleCache, BackendError> {
+        during(
+            "cache",
+            CandleCache::new(shape, self.cache_dtype(), &self.device),
+        )
+    }
+
+    fn reserve(&self, cache: &mut CandleCache, positions: usize) -> Result<(), BackendError> {
+        during("cache", cache.reserve(positions))
+    }
+
+    fn keep(
+        &self,
+        cache: &mut CandleCache,
+        from: usize,
+        offsets: &[usize],
+    ) -> Result<(), BackendError> {
+        during("cache", cache.keep(from, offsets))
+    }
+
+    fn fork(&self, cache: &CandleCache, positions: usize) -> Result<CandleCache, BackendError> {
+        during("cache", cache.fork(positions))
+    }
+
+    fn cache_bytes(&self, cache: &CandleCache) -> u64 {
+        cache.bytes()
+    }
+
+    fn embed(
+        &self,
+        table: &CandleMatrix,
+        tokens: &[TokenId],
+        scale: f32,
+    ) -> Result<Tensor, BackendError> {
+        during("embedding", {
+            Tensor::new(tokens, &self.device).and_then(|tokens| {
+                let rows = table.0.embedding(&tokens)?.to_dtype(DType::F32)?;
+                if scale == 1.0 {
+                    Ok(rows)
+                } else {
+                    rows.affine(f64::from(scale), 0.0)
+                }
+            })
+        })
+    }
+
+    fn rms_norm(&self, x: &Tensor, weight: &Tensor, eps: f32) -> Result<Tensor, BackendError> {
+        during("norm", {
+            weight.dim(0).and_then(|width| {
+                let grouped = x.reshape(((), width))?;
+                candle_nn::ops::rms_norm(&grouped, weight, eps)?.reshape(x.shape())
+            })
+        })
+    }
+
+    fn linear(
+        &self,
+        x: &Tensor,
+        weight: &CandleMatrix,
+        bias: Option<&Tensor>,
+    ) -> Result<Tensor, BackendError> {
+        let product = during("linear", self.multiply(x, &weight.0))?;
+        match bias {
+            Some(bias) => during("linear", product.broadcast_add(bias)),
+            None => Ok(product),
+        }
+    }
+
+    fn attention(
+        &self,
+        params: &AttentionParams<'_, CandleRope>,
+        qkv: [Tensor; 3],
+        plan: &RowPlan,
+        caches: &mut [&mut CandleCache],
+    ) -> Result<Tensor, BackendError> {
+        during("attention", attention::attend(params, &qkv, plan, caches))
+    }
+
+    fn gated_mlp(
+        &self,
+        x: &Tensor,
+        [gate, up, down]: [&CandleMatrix; 3],
+        activation: Activation,
+    ) -> Result<Tensor, BackendError> {
+        during("mlp", {
+            self.multiply(x, &gate.0).and_then(|gate| {
+                let gate = match activation {
+                    Activation::Silu => candle_nn::ops::silu(&gate)?,
+                    Activation::Gelu => gate.gelu()?,
+                };
+                self.multiply(&(gate * self.multiply(x, &up.0)?)?, &down.0)
+            })
+        })
+    }
+
+    fn add(&self, x: &Tensor, y: &Tensor) -> Result<Tensor, BackendError> {
+        during("add", x + y)
+    }
+
+    fn logits(
+        &self,
+        x: &Tensor,
+        rows: &[usize],
+        head: &CandleMatrix,
+    ) -> Result<Logits, BackendError> {
+        during("logits", {
+            let rows: Vec<u32> = rows.iter().map(|row| *row as u32).collect();
+            Tensor::new(rows, &self.device).and_then(|rows| {
+                let logits = self.multiply(&x.index_select(&rows, 0)?, &head.0)?;
+                let vocabulary = logits.dim(1)?;
+                Ok(Logits::new(
+                    logits.flatten_all()?.to_vec1::<f32>()?,
+                    vocabulary,
+                ))
+            })
+        })
+    }
+}
+
+impl CandleBackend {
+    fn load(&self, gguf: &Gguf, tensor: &TensorInfo) -> Result<QTensor, BackendError> {
+        let bytes = gguf.read_tensor(tensor)?;
+        // GGUF lists the innermost extent first, candle last.
+        let shape: Vec<usize> = tensor.shape.iter().rev().copied().collect();
+        let dtype: GgmlDType = tensor.format;
+        let storage = during(
+            "load",
+            QStorage::from_data(bytes.into(), &self.device, dtype),
+        )?;
+        during("load", QTensor::new(storage, shape))
+    }
+}

@@ -1,0 +1,202 @@
+//! The seam for hardware: the dozen operations that a decoder needs, on the backend's own weights, activations and
+//! cache. A backend knows nothing of architectures, sequences' texts or speculation; it sees rows.
+
+pub mod candle;
+mod plan;
+
+pub use plan::{Group, RowPlan};
+
+use crate::TokenId;
+use crate::gguf::{Gguf, GgufError, TensorInfo};
+
+/// What went wrong inside a backend operation.
+#[derive(Debug, thiserror::Error)]
+pub enum BackendError {
+    /// The tensor library refused or failed; out of memory on a device arrives here too.
+    #[error("the {operation} operation failed: {source}")]
+    Operation {
+        /// Which operation, such as `attention`.
+        operation: &'static str,
+        /// The library's own account.
+        source: Box<candle_core::Error>,
+    },
+    /// The weights could not be read.
+    #[error(transparent)]
+    Weights(#[from] GgufError),
+    /// The device asked for is not there.
+    #[error("the device `{device}` cannot be used: {reason}")]
+    Device {
+        /// As configured.
+        device: &'static str,
+        /// Why, and what to do.
+        reason: String,
+    },
+}
+
+/// Extents of one sequence's cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheShape {
+    /// Decoder layers, each with its own keys and values.
+    pub layers: usize,
+    /// Key and value heads.
+    pub kv_heads: usize,
+    /// Elements of one head.
+    pub head_dim: usize,
+}
+
+/// How rotary embedding pairs the elements of a head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RopeStyle {
+    /// Elements 2i and 2i+1 turn together (llama's layout in GGUF).
+    Interleaved,
+    /// Elements i and i + d/2 turn together (qwen, gemma).
+    Halves,
+}
+
+/// The function inside the gated MLP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activation {
+    /// x · sigmoid(x).
+    Silu,
+    /// The tanh approximation of GELU.
+    Gelu,
+}
+
+/// How one layer attends.
+#[derive(Debug)]
+pub struct AttentionParams<'a, R> {
+    /// Index into the cache's layers.
+    pub layer: usize,
+    /// Query heads; a multiple of the cache's heads.
+    pub heads: usize,
+    /// Factor on query · key.
+    pub scale: f32,
+    /// Positions a row sees at most, itself counted; `None`: all.
+    pub window: Option<usize>,
+    /// Angles by position.
+    pub rope: &'a R,
+    /// How the angles apply.
+    pub rope_style: RopeStyle,
+}
+
+/// Logits of some rows, row-major `[rows, vocabulary]`, on the host.
+#[derive(Debug)]
+pub struct Logits {
+    values: Vec<f32>,
+    vocabulary: usize,
+}
+
+impl Logits {
+    /// Wraps row-major values.
+    ///
+    /// # Panics
+    /// If the length is no multiple of `vocabulary`.
+    #[must_use]
+    pub fn new(values: Vec<f32>, vocabulary: usize) -> Self {
+        assert!(
+            vocabulary > 0 && values.len().is_multiple_of(vocabulary),
+            "logits come in whole rows"
+        );
+        Self { values, vocabulary }
+    }
+
+    /// The logits of the `row`-th row asked for.
+    ///
+    /// # Panics
+    /// If fewer rows were asked for.
+    #[must_use]
+    pub fn row(&self, row: usize) -> &[f32] {
+        &self.values[row * self.vocabulary..(row + 1) * self.vocabulary]
+    }
+}
+
+/// Hardware. Activations are `[rows, width]`; every operation works row by row, attention excepted.
+pub trait Backend: Send + 'static {
+    /// Linear weights `[out, in]`, in the file's own quantized format.
+    type Matrix: Send;
+    /// Weights of a norm or a bias.
+    type Vector: Send;
+    /// Cosines and sines by position.
+    type Rope: Send;
+    /// Activations `[rows, width]`.
+    type Hidden;
+    /// Keys and values of one sequence, all layers.
+    type Cache: Send;
+
+    /// What `status` shows, such as `cpu (candle)`.
+    fn name(&self) -> &'static str;
+    /// Whether a row's result is independent, to the bit, of the rows computed with it.
+    fn batch_invariant(&self) -> bool;
+    /// Bytes that one position of a cache takes.
+    fn cache_bytes_per_position(&self, shape: CacheShape) -> u64;
+
+    /// Loads a matrix.
+    fn matrix(&self, gguf: &Gguf, tensor: &TensorInfo) -> Result<Self::Matrix, BackendError>;
+    /// Loads a vector.
+    fn vector(&self, gguf: &Gguf, tensor: &TensorInfo) -> Result<Self::Vector, BackendError>;
+    /// Tabulates the angle `position · frequency` for each of `positions` positions.
+    fn rope(&self, frequencies: &[f32], positions: usize) -> Result<Self::Rope, BackendError>;
+
+    /// Makes an empty cache.
+    fn cache(&self, shape: CacheShape) -> Result<Self::Cache, BackendError>;
+    /// Makes room for `positions` positions in all; what is stored stays.
+    fn reserve(&self, cache: &mut Self::Cache, positions: usize) -> Result<(), BackendError>;
+    /// Moves the entries at `from + offsets[i]` to `from + i`: what remains of a tree is a chain. Offsets ascend.
+    fn keep(
+        &self,
+        cache: &mut Self::Cache,
+        from: usize,
+        offsets: &[usize],
+    ) -> Result<(), BackendError>;
+    /// Copies the first `positions` positions into a new cache.
+    fn fork(&self, cache: &Self::Cache, positions: usize) -> Result<Self::Cache, BackendError>;
+    /// Bytes allocated, exactly.
+    fn cache_bytes(&self, cache: &Self::Cache) -> u64;
+
+    /// Looks up embedding rows and multiplies them by `scale`.
+    fn embed(
+        &self,
+        table: &Self::Matrix,
+        tokens: &[TokenId],
+        scale: f32,
+    ) -> Result<Self::Hidden, BackendError>;
+    /// Root-mean-square norm over each consecutive run of `weight`'s length: whole rows, or the heads of a row.
+    fn rms_norm(
+        &self,
+        x: &Self::Hidden,
+        weight: &Self::Vector,
+        eps: f32,
+    ) -> Result<Self::Hidden, BackendError>;
+    /// `x · wᵀ + bias`.
+    fn linear(
+        &self,
+        x: &Self::Hidden,
+        weight: &Self::Matrix,
+        bias: Option<&Self::Vector>,
+    ) -> Result<Self::Hidden, BackendError>;
+    /// Turns queries and keys, appends keys and values to the caches, and attends: each row to what its sequence had
+    /// stored and to its own ancestors in the batch.
+    fn attention(
+        &self,
+        params: &AttentionParams<'_, Self::Rope>,
+        qkv: [Self::Hidden; 3],
+        plan: &RowPlan,
+        caches: &mut [&mut Self::Cache],
+    ) -> Result<Self::Hidden, BackendError>;
+    /// `down(activation(gate(x)) · up(x))`; `weights` are gate, up, down.
+    fn gated_mlp(
+        &self,
+        x: &Self::Hidden,
+        weights: [&Self::Matrix; 3],
+        activation: Activation,
+    ) -> Result<Self::Hidden, BackendError>;
+    /// `x + y`.
+    fn add(&self, x: &Self::Hidden, y: &Self::Hidden) -> Result<Self::Hidden, BackendError>;
+    /// Multiplies the rows named by the LM head and brings the result to the host.
+    fn logits(
+        &self,
+        x: &Self::Hidden,
+        rows: &[usize],
+        head: &Self::Matrix,
+    ) -> Result<Logits, BackendError>;
+}
