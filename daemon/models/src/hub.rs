@@ -256,7 +256,9 @@ fn bad(what: String) -> FetchError {
 }
 
 fn unreachable(error: ureq::Error) -> FetchError {
-    FetchError::Unreachable {
-        reason: error.to_string(),
-    }
+    let reason = match error {
+        ureq::Error::Io(error) => error.to_string(),
+        error => error.to_string(),
+    };
+    FetchError::Unreachable { reason }
 }

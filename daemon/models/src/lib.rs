@@ -4,9 +4,8 @@
 //! ([`Store::locate`], which never touches the network) and the ways to fetch one
 //! ([`Store::pull`]). It must not know tokio, gRPC, the engine or what is inside a GGUF file.
 //!
-//! Files from the Hugging Face hub are kept in the hub's ordinary cache, under its own file names,
-//! locks and part files, so what Python's `huggingface_hub` fetched is found here and the other way
-//! round.
+//! Files from the Hugging Face hub are kept in the hub's ordinary cache, under its own file names
+//! and locks, so what Python's `huggingface_hub` fetched is found here and the other way round.
 //!
 //! The download is our own small code over `ureq`, not the `hf-hub` crate. Version 0.5 of that
 //! crate checks no checksum, appends to a part file even where the server ignores `Range`, gives up

@@ -109,24 +109,29 @@ impl Part {
             len_bytes,
         } = self;
         let actual = digest::finish(hasher);
-        let right = len_bytes == expected.size_bytes
-            && expected
-                .sha256
-                .is_none_or(|sha256| sha256.eq_ignore_ascii_case(&actual));
-        if !right {
+        let on_disk = file
+            .metadata()
+            .map_err(FetchError::io("read", &path))?
+            .len();
+        let wrong_hash = |sha256: &&str| !sha256.eq_ignore_ascii_case(&actual);
+        let wrong = if on_disk != len_bytes {
+            // Some network file systems grant a lock to everyone; then two writers append here.
+            let what = format!("another program wrote to {} meanwhile", path.display());
+            Some(FetchError::BadAnswer { what })
+        } else if let Some(expected) = expected.sha256.filter(wrong_hash).map(str::to_owned) {
+            Some(FetchError::Checksum { expected, actual })
+        } else if len_bytes != expected.size_bytes {
+            let what = format!(
+                "{len_bytes} bytes where {} were promised",
+                expected.size_bytes
+            );
+            Some(FetchError::BadAnswer { what })
+        } else {
+            None
+        };
+        if let Some(error) = wrong {
             fs::remove_file(&path).map_err(FetchError::io("delete", &path))?;
-            return Err(match expected.sha256 {
-                Some(sha256) => FetchError::Checksum {
-                    expected: sha256.to_owned(),
-                    actual,
-                },
-                None => FetchError::BadAnswer {
-                    what: format!(
-                        "{len_bytes} bytes where {} were promised",
-                        expected.size_bytes
-                    ),
-                },
-            });
+            return Err(error);
         }
         file.sync_all().map_err(FetchError::io("write", &path))?;
         fs::rename(&path, blob).map_err(FetchError::io("rename", &path))
@@ -149,10 +154,30 @@ fn available(path: &Path) -> Option<u64> {
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_second_writer_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, blob) = (folder.path().join("part"), folder.path().join("blob"));
+        let mut part = Part::open(path.clone()).unwrap();
+        part.append(b"right", 5).unwrap();
+        Part::open(path).unwrap().append(b"more", 9).unwrap();
+        let expected = Expected {
+            size_bytes: 5,
+            sha256: None,
+        };
+        let error = part.finish(&blob, expected).unwrap_err();
+        assert!(
+            error.to_string().contains("another program wrote"),
+            "{error}"
+        );
+        assert!(!blob.exists());
+    }
+
+    #[cfg(target_os = "linux")]
     #[test]
     fn a_full_disk_is_told_with_numbers() {
         let file = File::options().append(true).open("/dev/full").unwrap();
