@@ -88,6 +88,11 @@ impl Distribution {
         self.ids.is_empty()
     }
 
+    /// Token of each weight; empty when dense.
+    pub(super) fn tokens(&self) -> &[TokenId] {
+        &self.ids
+    }
+
     /// Token of weight `index`.
     pub(crate) fn token(&self, index: usize) -> TokenId {
         // A vocabulary is indexed by `TokenId`, so its indexes fit.

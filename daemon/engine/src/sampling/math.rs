@@ -89,12 +89,21 @@ pub(crate) fn max(values: &[f32]) -> f32 {
 
 /// Index of the largest value, the lowest on ties and NaN aside; 0 when no value is above negative infinity.
 pub(crate) fn argmax(values: &[f32]) -> usize {
-    let largest = max(values);
+    /// Whose maximum is found at once; only the winning block is searched for its place.
+    const BLOCK: usize = 1024;
+    let (mut largest, mut start) = (f32::NEG_INFINITY, 0);
+    for (number, block) in values.chunks(BLOCK).enumerate() {
+        let candidate = max(block);
+        if candidate > largest {
+            (largest, start) = (candidate, number * BLOCK);
+        }
+    }
     if largest == f32::NEG_INFINITY {
         return 0;
     }
-    values
-        .iter()
-        .position(|&value| value == largest)
-        .unwrap_or(0)
+    start
+        + values[start..]
+            .iter()
+            .position(|&value| value == largest)
+            .unwrap_or(0)
 }

@@ -15,6 +15,9 @@ use crate::TokenId;
 /// Odd, without visible pattern in its bits: 2⁶⁴ divided by the golden ratio.
 const STRIDE: u64 = 0x9E37_79B9_7F4A_7C15;
 
+/// Tokens whose noise is computed together, and usually dismissed together.
+const BLOCK: usize = 16;
+
 /// Counter-based noise: the SplitMix64 stream whose start is mixed from (seed, position), indexed by token id.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Noise {
@@ -41,47 +44,98 @@ impl Noise {
     }
 
     /// The first `count` tokens of the race, in order; fewer where the support is smaller.
+    ///
+    /// A hash and a comparison per token, and about count·ln(V) logarithms in all.
     pub(super) fn first(
         self,
         distribution: &Distribution,
         position: usize,
         count: usize,
     ) -> Vec<Arrival> {
-        /// More than all rounding between the bound and the exact comparison.
-        const MARGIN: f64 = 1.0 - 1.0 / (1_u64 << 40) as f64;
         let key = self.key(position);
-        let mut leaders: Vec<Arrival> = Vec::with_capacity(count + 1);
-        let mut limit = if count == 0 {
-            f64::NEG_INFINITY
-        } else {
-            f64::INFINITY
+        let mut race = Race {
+            leaders: Vec::with_capacity(count + 1),
+            count,
+            limit: f64::INFINITY,
         };
-        for (index, &weight) in distribution.weights().iter().enumerate() {
-            let weight = f64::from(weight);
-            let token = distribution.token(index);
-            let w = uniform(key, token);
-            // Written so that infinity times 0 goes on to the exact test.
-            if w * MARGIN > limit * weight || weight <= 0.0 {
+        if count == 0 {
+            return race.leaders;
+        }
+        for (number, weights) in distribution.weights().chunks(BLOCK).enumerate() {
+            let start = number * BLOCK;
+            let noise = if distribution.is_dense() {
+                noise_block(key, start as TokenId..)
+            } else {
+                noise_block(key, distribution.tokens()[start..].iter().copied())
+            };
+            if race.is_hopeless(&noise, weights) {
                 continue;
             }
-            let time = math::neg_ln_one_minus(w) / weight;
-            // Strictly less: on equal times the lower id stays ahead.
-            if leaders.len() < count || time < limit {
-                let rank = leaders.partition_point(|leader| leader.time <= time);
-                leaders.insert(rank, Arrival { time, token });
-                leaders.truncate(count);
-                if leaders.len() == count {
-                    limit = leaders.last().map_or(limit, |leader| leader.time);
-                }
+            for (offset, (w, &weight)) in noise.into_iter().zip(weights).enumerate() {
+                race.enter(distribution.token(start + offset), w, f64::from(weight));
             }
         }
-        leaders
+        race.leaders
     }
 
     fn key(self, position: usize) -> u64 {
         mix(mix(self.seed.wrapping_add(STRIDE))
             .wrapping_add((position as u64).wrapping_mul(STRIDE)))
     }
+}
+
+/// The race so far.
+struct Race {
+    leaders: Vec<Arrival>,
+    count: usize,
+    /// A time to beat; infinite until `count` have arrived.
+    limit: f64,
+}
+
+impl Race {
+    /// Whether a token cannot beat the limit, by the bound -ln(1 - w) ≥ w.
+    fn is_late(&self, w: f64, weight: f64) -> bool {
+        /// More than all rounding between the bound and the exact comparison.
+        const MARGIN: f64 = 1.0 - 1.0 / (1_u64 << 40) as f64;
+        w * MARGIN > self.limit * weight
+    }
+
+    /// Whether that holds for a whole block.
+    fn is_hopeless(&self, noise: &[f64; BLOCK], weights: &[f32]) -> bool {
+        let late = |(&w, &weight): (&f64, &f32)| self.is_late(w, f64::from(weight));
+        // Without a branch per token. Infinity times 0 is not late, and goes on to the exact test.
+        noise
+            .iter()
+            .zip(weights)
+            .map(late)
+            .fold(true, |all, late| all & late)
+    }
+
+    fn enter(&mut self, token: TokenId, w: f64, weight: f64) {
+        if weight <= 0.0 || self.is_late(w, weight) {
+            return;
+        }
+        let time = math::neg_ln_one_minus(w) / weight;
+        // Strictly less: on equal times the lower id stays ahead.
+        if self.leaders.len() < self.count || time < self.limit {
+            let rank = self.leaders.partition_point(|leader| leader.time <= time);
+            self.leaders.insert(rank, Arrival { time, token });
+            self.leaders.truncate(self.count);
+            if self.leaders.len() == self.count {
+                self.limit = self.leaders.last().map_or(self.limit, |last| last.time);
+            }
+        }
+    }
+}
+
+/// Noise of the next [`BLOCK`] tokens; 0 past their end.
+fn noise_block(key: u64, tokens: impl Iterator<Item = TokenId>) -> [f64; BLOCK] {
+    let mut noise = [0.0; BLOCK];
+    noise
+        .iter_mut()
+        .zip(tokens)
+        .for_each(|(w, token)| *w = uniform(key, token));
+    noise
 }
 
 /// Uniform in (0, 1] with 53 significant bits also near 0, where the race is decided; at least 2⁻⁶⁴.

@@ -56,6 +56,15 @@ fn reductions_cover_every_element() {
 }
 
 #[test]
+fn the_lowest_of_equals_wins_across_blocks() {
+    let mut row = vec![f32::NAN; 5000];
+    for place in [4999, 3000, 2047, 1024, 1023, 7] {
+        row[place] = 1.0;
+        assert_eq!(argmax(&row), place);
+    }
+}
+
+#[test]
 fn nan_is_never_the_largest() {
     let row = [f32::NAN, -3.0, f32::NAN, -2.0, -2.0, f32::NAN];
     assert_eq!((max(&row), argmax(&row)), (-2.0, 3));
