@@ -4,14 +4,20 @@
 //! the clock: callers pass time in, and outputs are return values.
 
 pub mod backend;
+pub mod detokenizer;
 pub mod draft;
+pub mod engine;
 pub mod gguf;
 pub mod model;
+pub mod pair;
 pub mod policy;
 pub mod request;
 pub mod sampling;
+mod sequence;
+pub mod template;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod tokenizer;
 pub mod verify;
 
 pub use request::{

@@ -2,7 +2,8 @@
 
 mod common;
 
-use candle_core::quantized::gguf_file::Content;
+use candle_core::quantized::gguf_file::{self, Content};
+use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
 use candle_transformers::models::quantized_llama::ModelWeights;
 use tandem_engine::TokenId;
@@ -48,33 +49,85 @@ fn farthest(a: &[f32], b: &[f32]) -> f32 {
         .fold(0.0, f32::max)
 }
 
-#[test]
-fn logits_agree_with_candles_own_llama() {
-    for path in [common::default_target(), common::default_draft()] {
-        let mut file = std::fs::File::open(&path).expect("the file is there");
-        let content = Content::read(&mut file).expect("candle reads it");
-        let mut peer =
-            ModelWeights::from_gguf(content, &mut file, &Device::Cpu).expect("candle loads it");
-        let mut ours = decoder(path);
-        let slot = ours.open().expect("a cache");
-        // A prompt at once and then token by token.
-        for (at, tokens) in [&TOKENS[..20], &TOKENS[20..21], &TOKENS[21..22]]
-            .into_iter()
-            .enumerate()
-        {
-            let input = Tensor::new(tokens, &Device::Cpu)
-                .and_then(|t| t.unsqueeze(0))
-                .expect("a tensor");
-            let expected = peer
-                .forward(&input, [0, 20, 21][at])
-                .and_then(|l| l.flatten_all()?.to_vec1::<f32>());
-            let expected = expected.expect("candle runs");
-            let got = feed(&mut ours, slot, tokens);
-            let spread = expected.iter().fold(0.0f32, |a, b| a.max(b.abs()));
-            let difference = farthest(&got, &expected);
-            assert!(difference < 1e-4 * spread, "{difference} of {spread}");
-        }
+/// Root mean square of the differences.
+fn noise(a: &[f32], b: &[f32]) -> f32 {
+    let squares = a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f32>();
+    (squares / a.len() as f32).sqrt()
+}
+
+/// Compares our logits with candle's own llama on a prompt and two tokens that follow; returns the worst noise.
+fn against_candle(path: &std::path::Path) -> f32 {
+    let mut file = std::fs::File::open(path).expect("the file is there");
+    let content = Content::read(&mut file).expect("candle reads it");
+    let mut peer =
+        ModelWeights::from_gguf(content, &mut file, &Device::Cpu).expect("candle loads it");
+    let mut ours = decoder(path.to_owned());
+    let slot = ours.open().expect("a cache");
+    let mut worst = 0.0f32;
+    for (at, tokens) in [
+        (0, &TOKENS[..20]),
+        (20, &TOKENS[20..21]),
+        (21, &TOKENS[21..22]),
+    ] {
+        let input = Tensor::new(tokens, &Device::Cpu)
+            .and_then(|t| t.unsqueeze(0))
+            .expect("a tensor");
+        let expected = peer
+            .forward(&input, at)
+            .and_then(|l| l.flatten_all()?.to_vec1::<f32>());
+        let got = feed(&mut ours, slot, tokens);
+        worst = worst.max(noise(&got, &expected.expect("candle runs")));
     }
+    worst
+}
+
+/// Products on quantized weights round activations to 8 bits. A rounding that falls the other way, after attention
+/// sums in another order, is noise that grows through thirty layers; logits of this model spread over 40.
+#[test]
+fn quantized_logits_agree_with_candles_own_llama_but_for_rounding() {
+    assert!(against_candle(&common::default_target()) < 0.5);
+    assert!(against_candle(&common::default_draft()) < 0.2);
+}
+
+/// Without quantized weights nothing is rounded, and the two agree closely.
+#[test]
+fn exact_logits_agree_with_candles_own_llama() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("draft-f32.gguf");
+    widen_to_f32(&common::default_draft(), &path);
+    let noise = against_candle(&path);
+    assert!(noise < 1e-3, "{noise}");
+}
+
+/// Writes the same model with all weights as f32.
+fn widen_to_f32(from: &std::path::Path, to: &std::path::Path) {
+    let mut file = std::fs::File::open(from).expect("the file is there");
+    let content = Content::read(&mut file).expect("candle reads it");
+    let tensors: Vec<(String, QTensor)> = content
+        .tensor_infos
+        .keys()
+        .map(|name| {
+            let tensor = content
+                .tensor(&mut file, name, &Device::Cpu)
+                .expect("a tensor");
+            let plain = tensor.dequantize(&Device::Cpu).expect("numbers");
+            (
+                name.clone(),
+                QTensor::quantize(&plain, GgmlDType::F32).expect("f32"),
+            )
+        })
+        .collect();
+    let metadata: Vec<_> = content
+        .metadata
+        .iter()
+        .map(|(key, value)| (key.as_str(), value))
+        .collect();
+    let tensors: Vec<_> = tensors
+        .iter()
+        .map(|(name, tensor)| (name.as_str(), tensor))
+        .collect();
+    let mut out = std::fs::File::create(to).expect("a file");
+    gguf_file::write(&mut out, &metadata, &tensors).expect("candle writes it");
 }
 
 #[test]

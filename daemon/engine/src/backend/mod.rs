@@ -111,6 +111,10 @@ impl Logits {
 }
 
 /// Hardware. Activations are `[rows, width]`; every operation works row by row, attention excepted.
+#[expect(
+    clippy::missing_errors_doc,
+    reason = "every operation fails alike: see BackendError"
+)]
 pub trait Backend: Send + 'static {
     /// Linear weights `[out, in]`, in the file's own quantized format.
     type Matrix: Send;

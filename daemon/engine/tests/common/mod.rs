@@ -1,10 +1,141 @@
-use std::path::PathBuf;
-pub fn default_target() -> PathBuf {
-    PathBuf::from(std::env::var("TANDEM_TEST_MODELS").expect("set"))
-        .join("smollm2-135m-instruct-q4_1.gguf")
+//! The real pair, and running requests to their end.
+#![allow(dead_code, reason = "each test binary uses its own part")]
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use tandem_engine::engine::{Engine, EngineOptions};
+use tandem_engine::pair::{Device, LoadOptions, ModelPair, PairFiles};
+use tandem_engine::sampling::SamplingParams;
+use tandem_engine::tokenizer::SpecialTokens;
+use tandem_engine::{
+    FinishReason, Output, Request, RequestStats, SequenceId, StopConditions, TokenId,
+};
+use tandem_models::{ModelRef, Store};
+
+/// The prompts that golden data exists for.
+pub fn prompts() -> Vec<(String, String)> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/prompts");
+    let mut prompts: Vec<_> = std::fs::read_dir(dir)
+        .expect("the prompts are part of the repository")
+        .map(|entry| {
+            let path = entry.expect("readable").path();
+            let name = path
+                .file_stem()
+                .expect("named")
+                .to_string_lossy()
+                .into_owned();
+            (name, std::fs::read_to_string(path).expect("readable"))
+        })
+        .collect();
+    prompts.sort();
+    prompts
 }
 
+/// Both files of the default pair, pulled where they are missing.
+pub fn files() -> PairFiles {
+    PairFiles {
+        target: default_target(),
+        draft: Some(default_draft()),
+    }
+}
+
+/// The target's file, pulled once where it is missing.
+pub fn default_target() -> PathBuf {
+    model(&ModelRef::default_target())
+}
+
+/// The draft's file, which comes with Tandem.
 pub fn default_draft() -> PathBuf {
-    PathBuf::from(std::env::var("TANDEM_TEST_MODELS").expect("set"))
-        .join("smollm2-draft-20m-q8_0.gguf")
+    model(&ModelRef::default_draft())
+}
+
+fn model(reference: &ModelRef) -> PathBuf {
+    let store =
+        Store::from_env(Path::new(env!("CARGO_TARGET_TMPDIR"))).expect("a place for models");
+    store
+        .pull(reference, &mut |_: tandem_models::Event<'_>| {})
+        .expect("the default pair can be had")
+}
+
+pub const LOAD: LoadOptions = LoadOptions {
+    context_length: Some(1024),
+    budget: 4 << 30,
+    max_step_rows: 64,
+    device: Device::Cpu,
+};
+
+pub const LIMITS: EngineOptions = EngineOptions {
+    max_sequences: 8,
+    max_step_rows: 64,
+    cache_budget: 1 << 30,
+};
+
+/// The default pair, or its target alone.
+pub fn pair(draft: bool) -> ModelPair {
+    let mut files = files();
+    if !draft {
+        files.draft = None;
+    }
+    ModelPair::load(&files, &LOAD, &mut |_| {}).expect("the default pair loads")
+}
+
+pub fn encode(pair: &ModelPair, text: &str) -> Vec<TokenId> {
+    pair.tokenizer().encode(text, SpecialTokens::Parse)
+}
+
+/// A greedy request.
+pub fn greedy(prompt: Vec<TokenId>, max_tokens: usize) -> Request {
+    Request {
+        prompt,
+        sampling: SamplingParams::greedy(),
+        stop: StopConditions {
+            max_tokens: Some(max_tokens),
+            ..StopConditions::default()
+        },
+        speculation: true,
+        draft_length: None,
+        deadline: None,
+        entropy: 1,
+    }
+}
+
+/// Everything that a request produced.
+#[derive(Clone, Debug, Default)]
+pub struct Ran {
+    pub tokens: Vec<TokenId>,
+    pub text: String,
+    pub end: Option<(FinishReason, RequestStats)>,
+}
+
+/// Steps until nothing is left to do.
+pub fn run_all(engine: &mut Engine) -> HashMap<SequenceId, Ran> {
+    let mut ran: HashMap<SequenceId, Ran> = HashMap::new();
+    while engine.has_work() {
+        for output in engine.step(&Instant::now).expect("steps do not fail here") {
+            match output {
+                Output::Admitted { .. } => {}
+                Output::Tokens {
+                    id,
+                    token_ids,
+                    text,
+                } => {
+                    let ran = ran.entry(id).or_default();
+                    ran.tokens.extend(token_ids);
+                    ran.text.push_str(&text);
+                }
+                Output::Finished { id, reason, stats } => {
+                    ran.entry(id).or_default().end = Some((reason, stats))
+                }
+            }
+        }
+    }
+    ran
+}
+
+/// Runs one request alone.
+pub fn run(engine: &mut Engine, request: Request) -> Ran {
+    let id = engine.submit(request).expect("a sound request");
+    run_all(engine).remove(&id).expect("it ran")
 }

@@ -1,0 +1,84 @@
+//! Which requests may run: checks at the door, and the cache budget.
+
+use super::{Engine, RequestError};
+use crate::model::ModelError;
+use crate::sequence::Sequence;
+use crate::{Output, Request};
+
+impl Engine {
+    /// Checks a request and returns how many tokens it may generate.
+    pub(super) fn check(&self, request: &Request) -> Result<usize, RequestError> {
+        let vocabulary = self.target.config().vocabulary;
+        let (prompt_tokens, context_length) = (request.prompt.len(), self.context_length);
+        if prompt_tokens == 0 {
+            return Err(RequestError::EmptyPrompt);
+        }
+        request.sampling.validate(vocabulary)?;
+        if let Some(token) = request
+            .prompt
+            .iter()
+            .find(|token| **token as usize >= vocabulary)
+        {
+            return Err(RequestError::TokenOutOfVocabulary {
+                token: *token,
+                vocabulary,
+            });
+        }
+        let max_tokens = request
+            .stop
+            .max_tokens
+            .unwrap_or(context_length.saturating_sub(prompt_tokens))
+            .max(1);
+        if prompt_tokens.saturating_add(max_tokens) > context_length {
+            return Err(RequestError::ContextOverflow {
+                prompt_tokens,
+                max_tokens,
+                context_length,
+            });
+        }
+        let needed_bytes = self.cache_bytes(prompt_tokens + max_tokens);
+        if needed_bytes > self.options.cache_budget {
+            return Err(RequestError::CacheTooLarge {
+                needed_bytes,
+                available_bytes: self.options.cache_budget,
+            });
+        }
+        Ok(max_tokens)
+    }
+
+    /// Bytes that a sequence of so many positions takes in the target's and the draft's caches.
+    fn cache_bytes(&self, positions: usize) -> u64 {
+        let draft = self
+            .drafter
+            .as_ref()
+            .map_or(0, |drafter| drafter.cache_bytes_per_position());
+        (self.target.cache_bytes_per_position() + draft) * positions as u64
+    }
+
+    /// Lets waiting requests run, first come first served, while there is room for their full length.
+    pub(super) fn admit(&mut self, outputs: &mut Vec<Output>) -> Result<(), ModelError> {
+        while let Some(next) = self.waiting.front() {
+            let reserved: u64 = self
+                .running
+                .iter()
+                .map(Sequence::positions)
+                .map(|p| self.cache_bytes(p))
+                .sum();
+            let fits = reserved + self.cache_bytes(next.positions()) <= self.options.cache_budget;
+            if self.running.len() >= self.options.max_sequences || !fits {
+                break;
+            }
+            let slot = self.target.open()?;
+            let Some(mut sequence) = self.waiting.pop_front() else {
+                break;
+            };
+            sequence.slot = Some(slot);
+            if sequence.request.speculation {
+                sequence.stats.drafter = self.drafter.as_ref().map(|drafter| drafter.name());
+            }
+            outputs.push(Output::Admitted { id: sequence.id });
+            self.running.push(sequence);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,290 @@
+//! The step loop: schedule → draft → one forward of the target over all rows → verify → commit or roll back.
+
+mod admission;
+mod step;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::draft::Drafter;
+use crate::model::{LanguageModel, ModelError};
+use crate::pair::ModelPair;
+use crate::policy::CostModel;
+use crate::sampling::InvalidParam;
+use crate::sequence::Sequence;
+use crate::tokenizer::Tokenizer;
+use crate::{FinishReason, Output, Request, SequenceId, TokenId};
+
+/// Limits of one engine.
+#[derive(Clone, Copy, Debug)]
+pub struct EngineOptions {
+    /// Requests that run at once; others wait.
+    pub max_sequences: usize,
+    /// Rows of one forward, prompt chunks included.
+    pub max_step_rows: usize,
+    /// Bytes that all caches together may come to take.
+    pub cache_budget: u64,
+}
+
+/// Why a request is refused at once.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestError {
+    /// Nothing to continue.
+    #[error("the prompt has no tokens; give at least one")]
+    EmptyPrompt,
+    /// Prompt and output do not fit the context.
+    #[error(
+        "a prompt of {prompt_tokens} tokens and {max_tokens} more do not fit a context of {context_length} tokens; \
+         shorten the prompt or lower max_tokens"
+    )]
+    ContextOverflow {
+        /// Tokens of the prompt.
+        prompt_tokens: usize,
+        /// Tokens asked for.
+        max_tokens: usize,
+        /// Tokens there is room for.
+        context_length: usize,
+    },
+    /// A parameter out of range.
+    #[error(transparent)]
+    InvalidParam(#[from] InvalidParam),
+    /// A prompt token that the target does not have.
+    #[error("token {token} is beyond the target's vocabulary of {vocabulary} tokens")]
+    TokenOutOfVocabulary {
+        /// The token.
+        token: TokenId,
+        /// Tokens there are.
+        vocabulary: usize,
+    },
+    /// The request's cache alone exceeds the budget.
+    #[error(
+        "the request may need {needed_bytes} bytes of cache and the budget leaves {available_bytes}; \
+         lower max_tokens or raise memory.budget"
+    )]
+    CacheTooLarge {
+        /// Bytes at full length.
+        needed_bytes: u64,
+        /// Bytes there can be.
+        available_bytes: u64,
+    },
+}
+
+/// The target failed; every running request is lost.
+#[derive(Debug, thiserror::Error)]
+#[error("the target failed in a step of {rows} rows: {source}")]
+pub struct StepError {
+    rows: usize,
+    source: ModelError,
+}
+
+/// Bytes held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryUse {
+    /// The target's weights.
+    pub target_weights: u64,
+    /// The draft's weights.
+    pub draft_weights: u64,
+    /// The target's caches.
+    pub target_kv: u64,
+    /// The draft's caches.
+    pub draft_kv: u64,
+}
+
+/// One resident pair and the requests on it.
+pub struct Engine {
+    target: Box<dyn LanguageModel>,
+    target_bytes: u64,
+    drafter: Option<Box<dyn Drafter>>,
+    /// Why there is no drafter.
+    off_reason: Option<String>,
+    tokenizer: Arc<Tokenizer>,
+    context_length: usize,
+    options: EngineOptions,
+    waiting: VecDeque<Sequence>,
+    running: Vec<Sequence>,
+    costs: CostModel,
+    next_id: u64,
+    steps: u64,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine")
+            .field("running", &self.running.len())
+            .field("waiting", &self.waiting.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// Makes an engine of a loaded pair.
+    #[must_use]
+    pub fn new(pair: ModelPair, options: EngineOptions) -> Self {
+        let parts = pair.into_parts();
+        Self {
+            target: parts.target,
+            target_bytes: parts.target_bytes,
+            off_reason: parts
+                .drafter
+                .is_none()
+                .then(|| "the pair has no draft".to_owned()),
+            drafter: parts.drafter,
+            tokenizer: parts.tokenizer,
+            context_length: parts.context_length,
+            options,
+            waiting: VecDeque::new(),
+            running: Vec::new(),
+            costs: CostModel::default(),
+            next_id: 0,
+            steps: 0,
+        }
+    }
+
+    /// Takes a request into the queue.
+    ///
+    /// # Errors
+    /// Where it can never run: see [`RequestError`]. Nothing is queued then.
+    pub fn submit(&mut self, request: Request) -> Result<SequenceId, RequestError> {
+        let max_tokens = self.check(&request)?;
+        let id = SequenceId(self.next_id);
+        self.next_id += 1;
+        self.waiting
+            .push_back(Sequence::new(id, request, max_tokens, &self.tokenizer));
+        Ok(id)
+    }
+
+    /// Ends a request without another output. Unknown and finished ones are ignored.
+    pub fn cancel(&mut self, id: SequenceId) {
+        self.waiting.retain(|sequence| sequence.id != id);
+        if let Some(index) = self.running.iter().position(|sequence| sequence.id == id) {
+            self.remove(index);
+        }
+    }
+
+    /// Whether a step would do anything.
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        !self.running.is_empty() || !self.waiting.is_empty()
+    }
+
+    /// Requests that run and requests that wait.
+    #[must_use]
+    pub fn counts(&self) -> (usize, usize) {
+        (self.running.len(), self.waiting.len())
+    }
+
+    /// Forwards of the target since the start.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// What the engine holds.
+    #[must_use]
+    pub fn memory(&self) -> MemoryUse {
+        MemoryUse {
+            target_weights: self.target_bytes,
+            draft_weights: self
+                .drafter
+                .as_ref()
+                .map_or(0, |drafter| drafter.weight_bytes()),
+            target_kv: self.target.cache_bytes(),
+            draft_kv: self
+                .drafter
+                .as_ref()
+                .map_or(0, |drafter| drafter.cache_bytes()),
+        }
+    }
+
+    /// Why the engine decodes plainly, where it does.
+    #[must_use]
+    pub fn speculation_off_reason(&self) -> Option<&str> {
+        self.off_reason.as_deref()
+    }
+
+    /// Drops the drafter, weights and caches, and decodes plainly from the next step on.
+    pub fn shed_draft(&mut self, reason: impl Into<String>) {
+        self.drafter = None;
+        self.off_reason = Some(reason.into());
+    }
+
+    /// Ends requests whose time is up.
+    fn expire(&mut self, now: Instant, outputs: &mut Vec<Output>) {
+        let late = |sequence: &Sequence| {
+            sequence
+                .request
+                .deadline
+                .is_some_and(|deadline| deadline <= now)
+        };
+        while let Some(index) = self.waiting.iter().position(late) {
+            if let Some(sequence) = self.waiting.remove(index) {
+                self.finish(sequence, FinishReason::TimeLimit, outputs);
+            }
+        }
+        while let Some(index) = self.running.iter().position(late) {
+            let mut sequence = self.remove(index);
+            let text = sequence.flush();
+            if !text.is_empty() {
+                outputs.push(Output::Tokens {
+                    id: sequence.id,
+                    token_ids: Vec::new(),
+                    text,
+                });
+            }
+            self.finish(sequence, FinishReason::TimeLimit, outputs);
+        }
+    }
+
+    /// Takes a running sequence out and frees its caches.
+    fn remove(&mut self, index: usize) -> Sequence {
+        let mut sequence = self.running.remove(index);
+        if let Some(slot) = sequence.slot.take() {
+            self.target.close(slot);
+        }
+        if let Some(drafter) = &mut self.drafter {
+            drafter.release(sequence.id);
+        }
+        sequence
+    }
+
+    fn finish(&self, sequence: Sequence, reason: FinishReason, outputs: &mut Vec<Output>) {
+        let off_reason = self.why_plain(&sequence);
+        let mut stats = sequence.stats;
+        stats.off_reason = off_reason;
+        outputs.push(Output::Finished {
+            id: sequence.id,
+            reason,
+            stats,
+        });
+    }
+
+    /// Why a request was decoded plainly, or mostly so.
+    fn why_plain(&self, sequence: &Sequence) -> Option<String> {
+        let stats = &sequence.stats;
+        if !sequence.request.speculation {
+            return Some("the request turned it off".to_owned());
+        }
+        if let Some(reason) = &self.off_reason {
+            return Some(reason.clone());
+        }
+        if stats.steps == 0 || stats.drafted_steps * 2 >= stats.steps {
+            return None;
+        }
+        let accepted = match stats.draft_tokens {
+            0 => String::new(),
+            drafted => {
+                format!(
+                    " and {:.0} % of drafted tokens were accepted",
+                    100.0 * stats.accepted_tokens as f64 / drafted as f64
+                )
+            }
+        };
+        Some(format!(
+            "drafting did not pay in {} of {} steps: verifying two rows costs {:.2} plain steps{accepted}",
+            stats.steps - stats.drafted_steps,
+            stats.steps,
+            self.costs.step(2) / self.costs.step(1),
+        ))
+    }
+}

@@ -1,0 +1,296 @@
+//! Text to token ids and back, by the tokenizer that a model file carries.
+//!
+//! Knows vocabularies and how text becomes tokens. Chat roles belong to the template, and text that grows token by
+//! token to the detokenizer.
+
+mod bpe;
+mod byte_level;
+mod compare;
+mod error;
+mod pre;
+mod special;
+mod split;
+mod spm;
+#[cfg(test)]
+mod tests;
+mod vocabulary;
+
+#[cfg(any(test, feature = "testing"))]
+pub(crate) use byte_level::alphabet as byte_alphabet;
+pub use compare::VocabularyDifference;
+pub use error::TokenizerError;
+pub use vocabulary::TokenKind;
+
+use bpe::ByteLevelBpe;
+use special::{Fragment, SpecialSet};
+use spm::SentencePiece;
+use vocabulary::Vocabulary;
+
+use crate::TokenId;
+use crate::gguf::Gguf;
+
+/// What text that spells a control token means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpecialTokens {
+    /// That token: for text that we or the caller's template wrote.
+    Parse,
+    /// Nothing but its letters: for text that someone typed.
+    AsText,
+}
+
+/// A model's tokenizer. Immutable; share it through `Arc`.
+#[derive(Debug)]
+pub struct Tokenizer {
+    vocabulary: Vocabulary,
+    model: Model,
+    /// Control and user-defined tokens.
+    all_special: SpecialSet,
+    /// User-defined tokens only: they are text, but always whole.
+    whole_text: SpecialSet,
+    /// The bytes of each token, packed, and where each ends.
+    pieces: Vec<u8>,
+    piece_ends: Vec<usize>,
+    adds_bos: bool,
+}
+
+#[derive(Debug)]
+enum Model {
+    Bpe(Box<ByteLevelBpe>),
+    SentencePiece(SentencePiece),
+}
+
+impl Tokenizer {
+    /// Builds the tokenizer that a model file describes.
+    ///
+    /// # Errors
+    /// When the file has none, one that we do not know, or a damaged one.
+    pub fn from_gguf(gguf: &Gguf) -> Result<Self, TokenizerError> {
+        let vocabulary = Vocabulary::from_gguf(gguf)?;
+        let model = match gguf.str("tokenizer.ggml.model")? {
+            "gpt2" => Model::Bpe(Box::new(ByteLevelBpe::from_gguf(gguf, &vocabulary)?)),
+            "llama" => Model::SentencePiece(SentencePiece::from_gguf(gguf, &vocabulary)?),
+            model => {
+                return Err(TokenizerError::UnknownModel {
+                    model: model.to_owned(),
+                });
+            }
+        };
+        let family_adds_bos = match &model {
+            Model::Bpe(bpe) => bpe.adds_bos(),
+            Model::SentencePiece(_) => true,
+        };
+        let adds_bos = gguf
+            .optional_bool("tokenizer.ggml.add_bos_token")?
+            .unwrap_or(family_adds_bos);
+        let whole = |kind| kind == TokenKind::UserDefined;
+        let all_special = SpecialSet::new(
+            vocabulary
+                .iter()
+                .filter(|t| whole(t.2) || is_spelled_control(t.1, t.2))
+                .map(|t| (t.0, t.1)),
+        )?;
+        let whole_text =
+            SpecialSet::new(vocabulary.iter().filter(|t| whole(t.2)).map(|t| (t.0, t.1)))?;
+        let (mut pieces, mut piece_ends) = (Vec::new(), Vec::with_capacity(vocabulary.len()));
+        for (_, text, kind) in vocabulary.iter() {
+            pieces.extend(piece(&model, text, kind));
+            piece_ends.push(pieces.len());
+        }
+        let adds_bos = adds_bos && vocabulary.bos.is_some();
+        Ok(Self {
+            vocabulary,
+            model,
+            all_special,
+            whole_text,
+            pieces,
+            piece_ends,
+            adds_bos,
+        })
+    }
+
+    /// The tokens of text; no beginning-of-sequence token is added, whatever [`Self::adds_bos`] says.
+    #[must_use]
+    pub fn encode(&self, text: &str, special: SpecialTokens) -> Vec<TokenId> {
+        let set = match special {
+            SpecialTokens::Parse => &self.all_special,
+            SpecialTokens::AsText => &self.whole_text,
+        };
+        let mut ids = Vec::new();
+        self.encode_fragments(&set.split(text), true, &mut ids);
+        ids
+    }
+
+    /// The tokens of text whose control tokens count, where `clean` is applied to what lies between them.
+    pub(crate) fn encode_guarded(
+        &self,
+        text: &str,
+        clean: impl Fn(&str) -> String,
+    ) -> Vec<TokenId> {
+        let mut ids = Vec::new();
+        let mut at_start = true;
+        for fragment in self.all_special.split(text) {
+            match fragment {
+                Fragment::Special(id) => ids.push(id),
+                Fragment::Text(text) => {
+                    let text = clean(text);
+                    self.encode_fragments(&self.whole_text.split(&text), at_start, &mut ids);
+                }
+            }
+            at_start = matches!(fragment, Fragment::Special(_));
+        }
+        ids
+    }
+
+    fn encode_fragments(
+        &self,
+        fragments: &[Fragment<'_>],
+        mut at_start: bool,
+        ids: &mut Vec<TokenId>,
+    ) {
+        for fragment in fragments {
+            match (fragment, &self.model) {
+                (Fragment::Special(id), _) => ids.push(*id),
+                (Fragment::Text(text), Model::Bpe(bpe)) => bpe.encode(text, ids),
+                (Fragment::Text(text), Model::SentencePiece(spm)) => {
+                    spm.encode(&self.vocabulary, text, at_start, ids);
+                }
+            }
+            at_start = matches!(fragment, Fragment::Special(_));
+        }
+    }
+
+    /// The text of tokens, special ones left out; bytes that are no character become U+FFFD.
+    #[must_use]
+    pub fn decode(&self, ids: &[TokenId]) -> String {
+        let text = ids.iter().filter(|&&id| !self.is_special(id));
+        let mut pieces = text.map(|&id| self.piece(id).unwrap_or_default());
+        let mut bytes = Vec::new();
+        if let Some(first) = pieces.next() {
+            let prefix: &[u8] = if self.has_space_prefix() { b" " } else { b"" };
+            bytes.extend(first.strip_prefix(prefix).unwrap_or(first));
+        }
+        bytes.extend(pieces.flatten());
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// The tokens of bytes that need not be UTF-8; each byte that is part of no character counts as U+FFFD.
+    #[must_use]
+    pub fn encode_bytes(&self, bytes: &[u8], special: SpecialTokens) -> Vec<TokenId> {
+        let mut text = String::with_capacity(bytes.len());
+        for chunk in bytes.utf8_chunks() {
+            text.push_str(chunk.valid());
+            text.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+        }
+        self.encode(&text, special)
+    }
+
+    /// The bytes of a token, which may be part of a character; of a special token, its name. `None` beyond the
+    /// vocabulary.
+    #[must_use]
+    pub fn piece(&self, id: TokenId) -> Option<&[u8]> {
+        let at = id as usize;
+        let end = *self.piece_ends.get(at)?;
+        let start = if at == 0 { 0 } else { self.piece_ends[at - 1] };
+        Some(&self.pieces[start..end])
+    }
+
+    /// What a token is for; `None` beyond the vocabulary.
+    #[must_use]
+    pub fn kind(&self, id: TokenId) -> Option<TokenKind> {
+        self.vocabulary.kind(id)
+    }
+
+    /// Whether a token is structure and not part of the text. Ids beyond the vocabulary, which padded models can give,
+    /// are.
+    #[must_use]
+    pub fn is_special(&self, id: TokenId) -> bool {
+        match self.kind(id) {
+            Some(TokenKind::Control | TokenKind::Unknown | TokenKind::Unused) | None => true,
+            Some(TokenKind::Normal | TokenKind::UserDefined | TokenKind::Byte) => false,
+        }
+    }
+
+    /// The token with exactly that text in the file, if there is one.
+    #[must_use]
+    pub fn id(&self, text: &str) -> Option<TokenId> {
+        self.vocabulary.id(text)
+    }
+
+    /// The beginning-of-sequence token.
+    #[must_use]
+    pub fn bos(&self) -> Option<TokenId> {
+        self.vocabulary.bos
+    }
+
+    /// The end-of-sequence token.
+    #[must_use]
+    pub fn eos(&self) -> Option<TokenId> {
+        self.vocabulary.eos
+    }
+
+    /// Every token that ends generation: of a sequence, a turn or a message. Ascending.
+    #[must_use]
+    pub fn end_tokens(&self) -> &[TokenId] {
+        &self.vocabulary.ends
+    }
+
+    /// Whether prompts of this model begin with [`Self::bos`].
+    #[must_use]
+    pub fn adds_bos(&self) -> bool {
+        self.adds_bos
+    }
+
+    /// Whether encoding puts a space before text, which decoding takes away again.
+    #[must_use]
+    pub fn has_space_prefix(&self) -> bool {
+        matches!(&self.model, Model::SentencePiece(spm) if spm.space_prefix)
+    }
+
+    /// Number of tokens.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.vocabulary.len()
+    }
+
+    /// Whether there are no tokens: never, since a file without tokens is refused.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The first place where a draft's vocabulary differs from this, the target's. Unused tokens and padding do not
+    /// count.
+    #[must_use]
+    pub fn first_difference(&self, draft: &Self) -> Option<VocabularyDifference> {
+        compare::first_difference(&self.vocabulary, &draft.vocabulary)
+    }
+
+    /// The texts of the tokens that [`SpecialTokens::Parse`] finds and [`SpecialTokens::AsText`] does not.
+    pub(crate) fn control_texts(&self) -> impl Iterator<Item = &str> {
+        self.vocabulary
+            .iter()
+            .filter(|t| is_spelled_control(t.1, t.2))
+            .map(|t| t.1)
+    }
+
+    /// The text of a token as the file has it.
+    pub(crate) fn token_text(&self, id: TokenId) -> Option<&str> {
+        self.vocabulary.text(id)
+    }
+}
+
+/// Whether text can spell this control token. A single character cannot: it could not be told from itself as text.
+fn is_spelled_control(text: &str, kind: TokenKind) -> bool {
+    matches!(kind, TokenKind::Control | TokenKind::Unknown) && text.chars().nth(1).is_some()
+}
+
+fn piece(model: &Model, text: &str, kind: TokenKind) -> Vec<u8> {
+    match (model, kind) {
+        (_, TokenKind::Control | TokenKind::Unknown | TokenKind::Unused) => {
+            text.as_bytes().to_vec()
+        }
+        (Model::Bpe(_), TokenKind::UserDefined) => text.as_bytes().to_vec(),
+        (Model::Bpe(_), _) => byte_level::decode(text),
+        (Model::SentencePiece(spm), kind) => spm.decode(text, kind),
+    }
+}

@@ -1,0 +1,190 @@
+//! SentencePiece's BPE: characters are joined into the pieces with the highest scores; what has no piece becomes bytes.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use super::error::TokenizerError;
+use super::vocabulary::{TokenKind, Vocabulary};
+use crate::TokenId;
+use crate::gguf::Gguf;
+
+/// Stands for a space in the pieces.
+const SPACE: char = '▁';
+
+#[derive(Debug)]
+pub(super) struct SentencePiece {
+    scores: Vec<f32>,
+    bytes: Option<Box<[TokenId; 256]>>,
+    pub(super) space_prefix: bool,
+}
+
+impl SentencePiece {
+    pub(super) fn from_gguf(gguf: &Gguf, vocabulary: &Vocabulary) -> Result<Self, TokenizerError> {
+        let key = "tokenizer.ggml.scores";
+        let scores = gguf.f32s(key)?;
+        if scores.len() != vocabulary.len() {
+            let (entries, tokens) = (scores.len(), vocabulary.len());
+            return Err(TokenizerError::Lengths {
+                key,
+                entries,
+                tokens,
+            });
+        }
+        if let Some((id, _)) = (0..).zip(&scores).find(|(_, score)| score.is_nan()) {
+            return Err(TokenizerError::BadScore { id });
+        }
+        let mut bytes = Box::new([0; 256]);
+        let complete = (0..).zip(bytes.iter_mut()).all(|(byte, slot)| {
+            let id = vocabulary.id(&format!("<0x{byte:02X}>"));
+            *slot = id.unwrap_or_default();
+            id.is_some()
+        });
+        let space_prefix = gguf
+            .optional_bool("tokenizer.ggml.add_space_prefix")?
+            .unwrap_or(true);
+        Ok(Self {
+            scores,
+            bytes: complete.then_some(bytes),
+            space_prefix,
+        })
+    }
+
+    /// Appends the tokens of text; `at_start` where nothing or a special token precedes it.
+    pub(super) fn encode(
+        &self,
+        vocabulary: &Vocabulary,
+        text: &str,
+        at_start: bool,
+        into: &mut Vec<TokenId>,
+    ) {
+        let prefix = if self.space_prefix && at_start {
+            " "
+        } else {
+            ""
+        };
+        let text: String = prefix
+            .chars()
+            .chain(text.chars())
+            .map(|c| if c == ' ' { SPACE } else { c })
+            .collect();
+        for piece in self.merge(vocabulary, &text) {
+            match vocabulary.id(piece) {
+                Some(id) => into.push(id),
+                None => match (&self.bytes, vocabulary.unknown) {
+                    (Some(bytes), _) => into.extend(piece.bytes().map(|b| bytes[usize::from(b)])),
+                    (None, unknown) => into.extend(unknown),
+                },
+            }
+        }
+    }
+
+    /// Joins neighbours, the pair with the highest score first and the leftmost of equals, until no pair is a piece.
+    fn merge<'a>(&self, vocabulary: &Vocabulary, text: &'a str) -> Vec<&'a str> {
+        let mut symbols: Vec<Symbol> = Vec::with_capacity(text.len());
+        for (start, letter) in text.char_indices() {
+            let at = symbols.len();
+            let end = start + letter.len_utf8();
+            symbols.push(Symbol {
+                start,
+                end,
+                before: at.checked_sub(1),
+                after: at + 1,
+            });
+        }
+        let mut queue = BinaryHeap::new();
+        let pair = |symbols: &[Symbol], left: usize| {
+            let right = symbols.get(symbols[left].after)?;
+            let (start, end) = (symbols[left].start, right.end);
+            let id = vocabulary.id(&text[start..end])?;
+            Some(Pair {
+                score: self.scores[id as usize],
+                left,
+                start,
+                end,
+            })
+        };
+        queue.extend((0..symbols.len()).filter_map(|left| pair(&symbols, left)));
+        while let Some(best) = queue.pop() {
+            let left = symbols[best.left];
+            let Some(&right) = symbols.get(left.after) else {
+                continue;
+            };
+            // An entry is stale once either side has been joined to something else.
+            if left.is_gone() || left.start != best.start || right.end != best.end {
+                continue;
+            }
+            symbols[left.after].end = right.start;
+            symbols[best.left].end = right.end;
+            symbols[best.left].after = right.after;
+            if let Some(next) = symbols.get_mut(right.after) {
+                next.before = Some(best.left);
+            }
+            queue.extend(pair(&symbols, best.left));
+            queue.extend(left.before.and_then(|before| pair(&symbols, before)));
+        }
+        symbols
+            .iter()
+            .filter(|s| !s.is_gone())
+            .map(|s| &text[s.start..s.end])
+            .collect()
+    }
+
+    /// The bytes of a token.
+    pub(super) fn decode(&self, text: &str, kind: TokenKind) -> Vec<u8> {
+        if kind == TokenKind::Byte
+            && let Some(hex) = text
+                .strip_prefix("<0x")
+                .and_then(|rest| rest.strip_suffix('>'))
+            && let Ok(byte) = u8::from_str_radix(hex, 16)
+        {
+            return vec![byte];
+        }
+        text.replace(SPACE, " ").into_bytes()
+    }
+}
+
+/// A stretch of the text and its neighbours; empty once it was joined to the one before.
+#[derive(Clone, Copy, Debug)]
+struct Symbol {
+    start: usize,
+    end: usize,
+    before: Option<usize>,
+    after: usize,
+}
+
+impl Symbol {
+    fn is_gone(&self) -> bool {
+        self.start == self.end
+    }
+}
+
+/// Two neighbours that make a piece.
+#[derive(Debug)]
+struct Pair {
+    score: f32,
+    left: usize,
+    start: usize,
+    end: usize,
+}
+
+impl Ord for Pair {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.score
+            .total_cmp(&other.score)
+            .then(other.left.cmp(&self.left))
+    }
+}
+
+impl PartialOrd for Pair {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Pair {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Pair {}
