@@ -210,7 +210,13 @@ async fn prepare(pair: &Pair, input: Input) -> Result<Vec<TokenId>, Status> {
 fn encode(warm: &Warm, pair: &str, input: Input) -> Result<Vec<TokenId>, Status> {
     match input {
         Input::TokenIds(ids) => Ok(ids),
-        Input::Text(text) => Ok(warm.tokenizer.encode(&text, SpecialTokens::AsText)),
+        Input::Text(text) => {
+            let tokenizer = &warm.tokenizer;
+            // Raw text begins as the model was trained to see it begin.
+            let bos = tokenizer.bos().filter(|_| tokenizer.adds_bos());
+            let tokens = tokenizer.encode(&text, SpecialTokens::AsText);
+            Ok(bos.into_iter().chain(tokens).collect())
+        }
         Input::Chat(messages) => {
             let template = warm
                 .template

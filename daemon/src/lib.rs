@@ -115,6 +115,9 @@ pub async fn run(setup: Setup, signals: mpsc::Receiver<()>) -> Result<(), RunErr
         store,
     } = setup;
     let system = |action| move |source| RunError::System { action, source };
+    let socket_path = listener.path().to_owned();
+    let (socket, hold) = listener.into_parts();
+    let socket = tokio::net::UnixListener::from_std(socket).map_err(system("use the socket"))?;
     let physical = platform
         .physical_memory()
         .map_err(system("read how much memory there is"))?;
@@ -132,12 +135,10 @@ pub async fn run(setup: Setup, signals: mpsc::Receiver<()>) -> Result<(), RunErr
     let (worker, engine_ended) =
         Worker::start(pairs.len(), pairs.len() * capacity, Arc::clone(&totals))
             .map_err(system("start the engine thread"))?;
-    let socket = tokio::net::UnixListener::from_std(listener.try_clone()?)
-        .map_err(system("use the socket"))?;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         pid = std::process::id(),
-        socket = %listener.path().display(),
+        socket = %socket_path.display(),
         config = config.path.as_ref().map(|path| path.display().to_string()),
         pairs = pairs.len(),
         budget = format_bytes(budget),
@@ -158,7 +159,7 @@ pub async fn run(setup: Setup, signals: mpsc::Receiver<()>) -> Result<(), RunErr
     let daemon = Arc::new(Daemon {
         lifecycle: Lifecycle::new(config.server.drain),
         config,
-        socket: listener.path().to_owned(),
+        socket: socket_path,
         platform,
         started: Instant::now(),
         budget,
@@ -171,6 +172,6 @@ pub async fn run(setup: Setup, signals: mpsc::Receiver<()>) -> Result<(), RunErr
     let result = server::serve(&daemon, socket, signals, engine_ended).await;
     worker.stop();
     tracing::info!(uptime_s = daemon.started.elapsed().as_secs(), "ended");
-    drop(listener);
+    drop(hold);
     result
 }

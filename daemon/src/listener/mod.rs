@@ -20,10 +20,16 @@ use tandem_proto::paths::MAX_SOCKET_PATH_BYTES;
 
 use lock::Lock;
 
-/// A bound socket and the lock that makes it ours; both go when this is dropped.
+/// A bound socket and what keeps it ours.
 #[derive(Debug)]
 pub struct Listener {
     listener: UnixListener,
+    hold: SocketHold,
+}
+
+/// Keeps the lock, and removes the socket file when it is dropped.
+#[derive(Debug)]
+pub struct SocketHold {
     path: PathBuf,
     /// Device and inode of the socket file we made.
     identity: (u64, u64),
@@ -45,41 +51,37 @@ impl Listener {
         let lock = Lock::acquire(lock, path)?;
         remove_stale(path)?;
 
-        let listener =
-            UnixListener::bind(path).map_err(|source| ListenError::io("bind", path, source))?;
+        let failed = |action| move |source| ListenError::io(action, path, source);
+        let listener = UnixListener::bind(path).map_err(failed("bind"))?;
         fs::set_permissions(path, Permissions::from_mode(0o600))
-            .map_err(|source| ListenError::io("set the permissions of", path, source))?;
-        let meta = fs::symlink_metadata(path)
-            .map_err(|source| ListenError::io("look at", path, source))?;
+            .map_err(failed("set the permissions of"))?;
+        let meta = fs::symlink_metadata(path).map_err(failed("look at"))?;
         listener
             .set_nonblocking(true)
-            .map_err(|source| ListenError::io("configure", path, source))?;
-        Ok(Self {
-            listener,
+            .map_err(failed("configure"))?;
+        let hold = SocketHold {
             path: path.to_owned(),
             identity: (meta.dev(), meta.ino()),
             _lock: lock,
-        })
+        };
+        Ok(Self { listener, hold })
     }
 
     /// Returns the path of the socket.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.hold.path
     }
 
-    /// Returns another handle to the same socket, ready for an async runtime.
-    ///
-    /// # Errors
-    /// When the process is out of file descriptors.
-    pub fn try_clone(&self) -> Result<UnixListener, ListenError> {
-        self.listener
-            .try_clone()
-            .map_err(|source| ListenError::io("duplicate", &self.path, source))
+    /// Separates the socket, which has to be closed as soon as nobody accepts any more, from what has to stay until the
+    /// daemon ends.
+    #[must_use]
+    pub fn into_parts(self) -> (UnixListener, SocketHold) {
+        (self.listener, self.hold)
     }
 }
 
-impl Drop for Listener {
+impl Drop for SocketHold {
     /// Removes the socket if it is still the one we made; somebody may have replaced it.
     fn drop(&mut self) {
         let ours = fs::symlink_metadata(&self.path)

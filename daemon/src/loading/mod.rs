@@ -1,7 +1,7 @@
 //! Loads the configured pairs, one after the other and the default one first, on a thread of its own, and hands each
 //! engine to the engine thread. Streams of pairs that are warm already are not disturbed.
 //!
-//! It never downloads: a model that is not there is an error that says how to fetch it.
+//! A draft that cannot be used costs speculation, not the target. It never downloads: a model that is not there is an error that says how to fetch it.
 
 mod budget;
 
@@ -94,8 +94,8 @@ impl Loader {
     }
 
     fn run(&self, pairs: &[Arc<Pair>], wanted: &Receiver<Arc<Pair>>) {
-        let weights = |pair: &Arc<Pair>| self.locate(pair).map_or(0, |files| file_bytes(&files));
-        let shares = share_budget(self.budget, &pairs.iter().map(weights).collect::<Vec<_>>());
+        let weights: Vec<u64> = pairs.iter().map(|pair| self.file_bytes(pair)).collect();
+        let shares = share_budget(self.budget, &weights);
         let share = |pair: &Pair| {
             let known = pairs
                 .iter()
@@ -112,8 +112,8 @@ impl Loader {
         }
     }
 
-    fn locate(&self, pair: &Pair) -> Result<PairFiles, LoadFailure> {
-        let find = |model: &ModelRef| match self.store.locate(model) {
+    fn locate(&self, model: &ModelRef) -> Result<PathBuf, LoadFailure> {
+        match self.store.locate(model) {
             Ok(Some(path)) => Ok(path),
             Ok(None) => Err(match model {
                 ModelRef::Path(path) => LoadFailure::NoFile { path: path.clone() },
@@ -125,15 +125,51 @@ impl Loader {
                 model: model.clone(),
                 source: Box::new(source),
             }),
+        }
+    }
+
+    /// Returns the bytes of a pair's files; one that is missing counts as none.
+    fn file_bytes(&self, pair: &Pair) -> u64 {
+        let bytes = |model: &ModelRef| {
+            let meta = self
+                .locate(model)
+                .ok()
+                .and_then(|path| path.metadata().ok());
+            meta.map_or(0, |meta| meta.len())
         };
-        Ok(PairFiles {
-            target: find(&pair.config.target)?,
-            draft: pair.config.draft.as_ref().map(find).transpose()?,
-        })
+        bytes(&pair.config.target) + pair.config.draft.as_ref().map_or(0, bytes)
+    }
+
+    /// Reads a pair. A draft that cannot be used does not take its target down: the pair then decodes plainly, and the
+    /// second value says why.
+    fn read(
+        &self,
+        pair: &Pair,
+        options: &LoadOptions,
+    ) -> Result<(ModelPair, Option<String>), LoadFailure> {
+        let mut progress = progress_log(&pair.name);
+        let alone = PairFiles {
+            target: self.locate(&pair.config.target)?,
+            draft: None,
+        };
+        let mut why_plain = None;
+        if let Some(draft) = &pair.config.draft {
+            let with_draft = self.locate(draft).and_then(|draft| {
+                let files = PairFiles {
+                    draft: Some(draft),
+                    ..alone.clone()
+                };
+                load(&files, options, &mut progress)
+            });
+            match with_draft {
+                Ok(loaded) => return Ok((loaded, None)),
+                Err(failure) => why_plain = Some(failure.to_string()),
+            }
+        }
+        Ok((load(&alone, options, &mut progress)?, why_plain))
     }
 
     fn load(&self, pair: &Arc<Pair>, budget: u64) -> Result<(), LoadFailure> {
-        let files = self.locate(pair)?;
         let begun = Instant::now();
         let device = device(self.engine.device);
         let default_rows = if device == Device::Cpu {
@@ -150,21 +186,12 @@ impl Loader {
         };
         tracing::info!(
             pair = %pair.name,
-            target = %files.target.display(),
-            draft = files.draft.as_ref().map(|path| path.display().to_string()),
+            target = %pair.config.target,
+            draft = pair.config.draft.as_ref().map(ToString::to_string),
             budget = format_bytes(budget),
             "loading"
         );
-        let mut tenths = 0;
-        let mut progress = |progress: LoadProgress| {
-            let now = progress.loaded_bytes.saturating_mul(10) / progress.total_bytes.max(1);
-            if now > tenths {
-                tenths = now;
-                tracing::debug!(pair = %pair.name, "loaded {now}0 % of {}", format_bytes(progress.total_bytes));
-            }
-        };
-        let loaded = ModelPair::load(&files, &options, &mut progress)
-            .map_err(|error| LoadFailure::Load(Box::new(error)))?;
+        let (loaded, why_plain) = self.read(pair, &options)?;
 
         let warm = Arc::new(Warm {
             tokenizer: Arc::clone(loaded.tokenizer()),
@@ -197,11 +224,13 @@ impl Loader {
             max_step_rows,
             cache_budget,
         };
-        self.worker.install(
-            Arc::clone(pair),
-            warm,
-            Box::new(Engine::new(loaded, options)),
-        );
+        let mut engine = Engine::new(loaded, options);
+        if let Some(why) = why_plain {
+            tracing::warn!(pair = %pair.name, why, "decoding plainly: the draft cannot be used");
+            engine.shed_draft(format!("the draft is not used: {why}"));
+        }
+        self.worker
+            .install(Arc::clone(pair), warm, Box::new(engine));
         Ok(())
     }
 }
@@ -217,7 +246,26 @@ fn device(choice: DeviceChoice) -> Device {
     }
 }
 
-fn file_bytes(files: &PairFiles) -> u64 {
-    let bytes = |path: &PathBuf| std::fs::metadata(path).map_or(0, |meta| meta.len());
-    bytes(&files.target) + files.draft.as_ref().map_or(0, bytes)
+fn load(
+    files: &PairFiles,
+    options: &LoadOptions,
+    progress: &mut dyn FnMut(LoadProgress),
+) -> Result<ModelPair, LoadFailure> {
+    ModelPair::load(files, options, progress).map_err(|error| LoadFailure::Load(Box::new(error)))
+}
+
+/// Logs each tenth of a load.
+fn progress_log(pair: &str) -> impl FnMut(LoadProgress) {
+    let mut tenths = 0;
+    move |progress| {
+        let now = progress.loaded_bytes.saturating_mul(10) / progress.total_bytes.max(1);
+        if now > tenths {
+            tenths = now;
+            tracing::debug!(
+                pair,
+                "loaded {now}0 % of {}",
+                format_bytes(progress.total_bytes)
+            );
+        }
+    }
 }
