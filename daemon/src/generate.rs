@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::stream;
+use tandem_engine::template::ChatMessage;
 use tandem_engine::tokenizer::SpecialTokens;
-use tandem_engine::{ChatMessage, FinishReason, Request, RequestStats, TokenId};
+use tandem_engine::{FinishReason, Request, RequestStats, TokenId};
 use tandem_proto::v1;
 use tokio_stream::Stream;
 use tonic::Status;

@@ -3,7 +3,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tandem_engine::{ChatTemplate, MemoryUse, PairReport, Tokenizer};
+use tandem_engine::engine::MemoryUse;
+use tandem_engine::pair::PairReport;
+use tandem_engine::template::ChatTemplate;
+use tandem_engine::tokenizer::Tokenizer;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tonic::Status;
 

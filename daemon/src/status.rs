@@ -3,7 +3,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tandem_engine::{MemoryUse, ModelSummary};
+use tandem_engine::engine::MemoryUse;
+use tandem_engine::pair::ModelSummary;
 use tandem_proto::{API_VERSION, v1};
 
 use crate::convert::{count, duration};

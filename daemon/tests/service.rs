@@ -1,6 +1,7 @@
 //! The service over a real socket, in this process, as far as it goes without a model: health, reflection, the errors
 //! of a pair that is not there, draining.
 
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Instant;
 
-use tandem_engine::pair::{LoadProgress, PairFiles};
-use tandem_engine::{Device, Engine, EngineOptions, LoadError, LoadOptions, ModelPair};
+use tandem_engine::engine::{Engine, EngineOptions};
+use tandem_engine::pair::{Device, LoadError, LoadOptions, LoadProgress, ModelPair, PairFiles};
 use tandem_models::{ModelError, ModelRef, Store};
 
 use crate::config::{DeviceChoice, EngineConfig, format_bytes};

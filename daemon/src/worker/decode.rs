@@ -3,7 +3,8 @@
 
 use std::time::Instant;
 
-use tandem_engine::{Engine, MemoryUse, Output, Request, RequestError, SequenceId, StepError};
+use tandem_engine::engine::{Engine, MemoryUse, RequestError, StepError};
+use tandem_engine::{Output, Request, SequenceId};
 
 /// The part of [`Engine`] that the thread calls; see there.
 pub(crate) trait Decode: Send {
@@ -11,6 +12,7 @@ pub(crate) trait Decode: Send {
     fn cancel(&mut self, id: SequenceId);
     fn has_work(&self) -> bool;
     fn step(&mut self, clock: &dyn Fn() -> Instant) -> Result<Vec<Output>, StepError>;
+    fn steps(&self) -> u64;
     fn memory(&self) -> MemoryUse;
     fn counts(&self) -> (usize, usize);
     fn speculation_off_reason(&self) -> Option<&str>;
@@ -31,6 +33,10 @@ impl Decode for Engine {
 
     fn step(&mut self, clock: &dyn Fn() -> Instant) -> Result<Vec<Output>, StepError> {
         Self::step(self, clock)
+    }
+
+    fn steps(&self) -> u64 {
+        Self::steps(self)
     }
 
     fn memory(&self) -> MemoryUse {

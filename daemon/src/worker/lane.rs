@@ -5,7 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use tandem_engine::{FinishReason, Output, RequestError, RequestStats, SequenceId, StepError};
+use tandem_engine::engine::{RequestError, StepError};
+use tandem_engine::{FinishReason, Output, RequestStats, SequenceId};
 use tonic::Status;
 
 use super::{Decode, Job};
@@ -173,8 +174,9 @@ impl Lane {
             self.fail_all(&|| errors::internal("the engine lost the request"));
             return Ok(());
         }
+        let before = self.engine.steps();
         let outputs = self.engine.step(&Instant::now)?;
-        Totals::add(&totals.steps, 1);
+        Totals::add(&totals.steps, self.engine.steps() - before);
         // Before the clients hear, so that the status they may ask for next is up to date.
         self.publish();
         let now = Instant::now();

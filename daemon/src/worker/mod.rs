@@ -190,4 +190,8 @@ fn drop_lost(slot: &mut Option<Lane>) {
 }
 
 #[cfg(test)]
+mod rig;
+#[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tiny;
