@@ -1,1 +1,177 @@
-//! placeholder until the first commit of this crate
+//! `tandemd`: keeps pairs of models resident and serves them over gRPC on a Unix socket.
+//!
+//! Owns everything between the socket and the engine: configuration, the socket, residency, queues, deadlines, draining,
+//! the operating system. Must not know how tokens are computed, nor download anything.
+//!
+//! One request goes one way:
+//!
+//! ```text
+//! socket → server → service (checks, reserves room) → generate (waits for the pair, makes tokens)
+//!        → worker (the engine thread: submit, step) → replies → generate → stream
+//! ```
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`cli`] | arguments, exit codes, signals |
+//! | [`config`] | the file: keys, defaults, limits |
+//! | [`listener`] | the socket: permissions, lock, stale files, peers |
+//! | [`platform`] | readings from macOS and Linux; all `unsafe` |
+//! | `server`, `phase`, `health` | the gRPC server, its way from serving to its end, `grpc.health.v1` |
+//! | `service`, `generate`, `status` | `tandem.v1`: short calls, the one long call, introspection |
+//! | `convert`, `deadline`, `errors` | wire types in and out, `grpc-timeout`, the table of errors |
+//! | `pair`, `loading` | one pair's state and room, the thread that loads |
+//! | `worker`, `replies`, `record` | the engine thread, its way back to streams, accounts and log lines |
+
+pub mod cli;
+pub mod config;
+mod convert;
+mod deadline;
+mod errors;
+mod generate;
+mod health;
+pub mod listener;
+mod loading;
+mod logging;
+mod pair;
+mod phase;
+pub mod platform;
+mod record;
+mod replies;
+mod server;
+mod service;
+mod status;
+mod worker;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tandem_models::Store;
+use tokio::sync::mpsc;
+
+use crate::config::{Config, format_bytes};
+use crate::listener::{ListenError, Listener};
+use crate::loading::Loader;
+use crate::pair::Pair;
+use crate::phase::Lifecycle;
+use crate::platform::Platform;
+use crate::record::Totals;
+use crate::service::{Daemon, Entropy};
+use crate::worker::Worker;
+
+/// Everything a daemon is made of.
+#[derive(Debug)]
+pub struct Setup {
+    /// What to serve, and how much of it.
+    pub config: Config,
+    /// Where to serve it; the socket is removed when [`run`] returns.
+    pub listener: Listener,
+    /// Readings of the machine.
+    pub platform: Box<dyn Platform>,
+    /// Where models lie.
+    pub store: Store,
+}
+
+/// Why a daemon ended that nobody asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The socket cannot be used.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The system refused something the daemon cannot do without.
+    #[error("cannot {action}: {source}")]
+    System {
+        /// What was tried.
+        action: &'static str,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// The descriptors compiled into this program are damaged.
+    #[error("cannot offer reflection: {0}")]
+    Reflection(tonic_reflection::server::Error),
+    /// The server failed.
+    #[error("the server failed: {0}")]
+    Server(tonic::transport::Error),
+    /// The server ended by itself.
+    #[error("the server ended without being asked to")]
+    ServerEnded,
+    /// The engine thread is gone, and with it every pair.
+    #[error("the engine thread ended without being asked to")]
+    EngineThreadEnded,
+}
+
+/// Serves until told otherwise. The first item of `signals` begins a drain: no new requests, running ones go on for the
+/// configured time; the second ends it at once.
+///
+/// Pairs load while the socket already answers: requests for them wait, health says NOT_SERVING. A pair that cannot be
+/// loaded does not end the daemon; its requests and the status say why.
+///
+/// # Errors
+/// When the daemon cannot start, or ends without having been asked to.
+pub async fn run(setup: Setup, signals: mpsc::Receiver<()>) -> Result<(), RunError> {
+    let Setup {
+        config,
+        listener,
+        platform,
+        store,
+    } = setup;
+    let system = |action| move |source| RunError::System { action, source };
+    let socket_path = listener.path().to_owned();
+    let (socket, hold) = listener.into_parts();
+    let socket = tokio::net::UnixListener::from_std(socket).map_err(system("use the socket"))?;
+    let physical = platform
+        .physical_memory()
+        .map_err(system("read how much memory there is"))?;
+    let budget = config.budget.bytes(physical);
+    let capacity = config.server.max_concurrent + config.server.max_queue;
+    let pairs: Vec<Arc<Pair>> = config
+        .pairs
+        .iter()
+        .enumerate()
+        .map(|(index, (name, pair))| {
+            Arc::new(Pair::new(index, name.clone(), pair.clone(), capacity))
+        })
+        .collect();
+    let totals = Arc::new(Totals::default());
+    let (worker, engine_ended) =
+        Worker::start(pairs.len(), pairs.len() * capacity, Arc::clone(&totals))
+            .map_err(system("start the engine thread"))?;
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        pid = std::process::id(),
+        socket = %socket_path.display(),
+        config = config.path.as_ref().map(|path| path.display().to_string()),
+        pairs = pairs.len(),
+        budget = format_bytes(budget),
+        physical = format_bytes(physical),
+        "listening"
+    );
+
+    let loader = Loader {
+        store,
+        worker: worker.clone(),
+        engine: config.engine.clone(),
+        budget,
+        max_sequences: config.server.max_concurrent,
+    };
+    let loader = loader
+        .start(pairs.clone(), &config.default_pair)
+        .map_err(system("start the loading thread"))?;
+    let daemon = Arc::new(Daemon {
+        lifecycle: Lifecycle::new(config.server.drain),
+        config,
+        socket: socket_path,
+        platform,
+        started: Instant::now(),
+        budget,
+        pairs,
+        worker: worker.clone(),
+        loader,
+        totals,
+        entropy: Entropy::default(),
+    });
+    let result = server::serve(&daemon, socket, signals, engine_ended).await;
+    worker.stop();
+    tracing::info!(uptime_s = daemon.started.elapsed().as_secs(), "ended");
+    drop(hold);
+    result
+}

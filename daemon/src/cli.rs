@@ -1,0 +1,170 @@
+//! `tandemd` as a command, for its own binary and for `tandem`: arguments, exit codes, signals.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use tandem_models::{ModelError, Store};
+use tandem_proto::paths::{Paths, PathsError};
+use tokio::runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+use tracing_subscriber::filter::ParseError;
+
+use crate::config::{Config, ConfigError};
+use crate::listener::{ListenError, Listener};
+pub use crate::logging::LogFormat;
+use crate::{RunError, Setup, logging, platform};
+
+/// How long blocking work may go on after the daemon ended before the process leaves it behind.
+const RUNTIME_SHUTDOWN: Duration = Duration::from_millis(200);
+
+/// Arguments of the daemon.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Args {
+    /// Configuration file [default: config.toml in Tandem's configuration directory, if there is one]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Unix socket to serve [default: tandem.sock in Tandem's runtime directory]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// What log lines on standard error look like
+    #[arg(long, value_enum, default_value_t)]
+    pub log_format: LogFormat,
+    /// Least level to log: error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL", env = "TANDEM_LOG", default_value = "info")]
+    pub log_level: String,
+    /// Check the configuration and exit: 0 if it is valid, 78 if not
+    #[arg(long)]
+    pub check_config: bool,
+}
+
+/// Why the command failed.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("--log-level: {0}")]
+    LogLevel(#[from] ParseError),
+    #[error(transparent)]
+    Paths(#[from] PathsError),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error("cannot use the model directory: {0}")]
+    Store(ModelError),
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    #[error("cannot start the runtime: {0}")]
+    Runtime(std::io::Error),
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+impl Failure {
+    /// Returns the exit code, after sysexits.h where it has one.
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Listen(ListenError::AlreadyRunning { .. }) => 1,
+            Self::LogLevel(_) => 2,
+            Self::Listen(_) | Self::Runtime(_) | Self::Run(_) | Self::Store(_) => 69,
+            Self::Paths(_) | Self::Config(_) => 78,
+        }
+    }
+}
+
+/// Runs the daemon until a signal ends it, and returns the exit code of the process: 0 after a signal, 1 where another
+/// daemon is running, 2 for bad arguments, 69 where it cannot serve, 78 for a bad configuration.
+#[must_use]
+pub fn main(args: &Args) -> ExitCode {
+    match start(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("tandemd: {failure}");
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+fn start(args: &Args) -> Result<(), Failure> {
+    logging::init(args.log_format, &args.log_level)?;
+    let mut paths = Paths::from_env()?;
+    if let Some(socket) = &args.socket {
+        paths.set_socket(absolute(socket)?);
+    }
+    let config = load_config(args.config.as_deref(), &paths)?;
+    if args.check_config {
+        let file = config
+            .path
+            .as_ref()
+            .map_or("no file; built-in values".to_owned(), |path| {
+                path.display().to_string()
+            });
+        eprintln!("tandemd: the configuration is valid ({file})");
+        return Ok(());
+    }
+    let store = Store::from_env(paths.models_dir()).map_err(Failure::Store)?;
+    let listener = Listener::bind(&paths.socket, &paths.lock)?;
+    let setup = Setup {
+        config,
+        listener,
+        platform: platform::native(),
+        store,
+    };
+
+    let runtime = runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("tandem-io")
+        .enable_all()
+        .build()
+        .map_err(Failure::Runtime)?;
+    let result = runtime.block_on(async {
+        let signals = signals().map_err(|source| RunError::System {
+            action: "listen for signals",
+            source,
+        })?;
+        crate::run(setup, signals).await
+    });
+    runtime.shutdown_timeout(RUNTIME_SHUTDOWN);
+    Ok(result?)
+}
+
+/// A file that somebody named has to exist; the usual one need not.
+fn load_config(named: Option<&Path>, paths: &Paths) -> Result<Config, ConfigError> {
+    match named {
+        Some(path) => Config::load(path, true),
+        None => Config::load(
+            &paths.config_file,
+            std::env::var_os("TANDEM_CONFIG").is_some_and(|path| !path.is_empty()),
+        ),
+    }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(path).map_err(|source| {
+        RunError::System {
+            action: "find the working directory",
+            source,
+        }
+        .into()
+    })
+}
+
+/// Returns a channel that gets an item for each SIGTERM and SIGINT. SIGHUP is caught and ignored: a terminal that
+/// closes must not end the daemon.
+fn signals() -> std::io::Result<mpsc::Receiver<()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hang_up: Signal = signal(SignalKind::hangup())?;
+    let (sender, receiver) = mpsc::channel(4);
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+                _ = hang_up.recv() => continue,
+            }
+            if sender.send(()).await.is_err() {
+                return;
+            }
+        }
+    });
+    Ok(receiver)
+}

@@ -1,0 +1,242 @@
+//! The file as it is written, and its way to a checked [`Config`].
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Deserialize;
+use tandem_models::ModelRef;
+
+use super::{
+    Budget, Config, ConfigError, DeviceChoice, EngineConfig, PairConfig, ServerConfig, parse_size,
+};
+
+/// Name of the pair that exists where none is configured.
+pub const DEFAULT_PAIR_NAME: &str = "default";
+
+const DEFAULT_MAX_CONCURRENT: usize = 8;
+const DEFAULT_MAX_QUEUE: usize = 64;
+const DEFAULT_DRAIN_SECONDS: u64 = 20;
+const DEFAULT_MAX_MESSAGE_BYTES: usize = 16 << 20;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    default_pair: Option<String>,
+    #[serde(default)]
+    pairs: BTreeMap<String, Pair>,
+    #[serde(default)]
+    server: Server,
+    #[serde(default)]
+    memory: Memory,
+    #[serde(default)]
+    engine: Engine,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pair {
+    target: String,
+    draft: Option<String>,
+    context_length: Option<usize>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Server {
+    max_concurrent: Option<usize>,
+    max_queue: Option<usize>,
+    drain_seconds: Option<u64>,
+    max_message_bytes: Option<usize>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Memory {
+    budget: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Engine {
+    device: Option<DeviceChoice>,
+    max_step_rows: Option<usize>,
+}
+
+impl File {
+    pub(super) fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        toml::from_str(text).map_err(|error| {
+            let start = error.span().map_or(0, |span| span.start.min(text.len()));
+            ConfigError::Syntax {
+                path: path.to_owned(),
+                line: text.as_bytes()[..start]
+                    .iter()
+                    .filter(|byte| **byte == b'\n')
+                    .count()
+                    + 1,
+                problem: explain(error.message()),
+            }
+        })
+    }
+
+    pub(super) fn check(self, path: &Path) -> Result<Config, ConfigError> {
+        let bad = |key: &str, problem: String| ConfigError::Value {
+            path: path.to_owned(),
+            key: key.to_owned(),
+            problem,
+        };
+        let within = |key: &str, value: usize, least: usize, most: usize| {
+            if (least..=most).contains(&value) {
+                Ok(value)
+            } else {
+                Err(bad(key, format!("{value} is not from {least} to {most}")))
+            }
+        };
+
+        let directory = path.parent().unwrap_or(Path::new(""));
+        let mut pairs = BTreeMap::new();
+        for (name, pair) in self.pairs {
+            let key = |field: &str| format!("pairs.{name}.{field}");
+            let source = |field: &str, text: &str| {
+                model(text, directory).map_err(|problem| bad(&key(field), problem))
+            };
+            let draft = match pair.draft.as_deref() {
+                None | Some("none") => None,
+                Some(text) => Some(source("draft", text)?),
+            };
+            let context_length = match pair.context_length {
+                Some(tokens) => Some(within(&key("context_length"), tokens, 16, 1 << 24)?),
+                None => None,
+            };
+            pairs.insert(
+                name.clone(),
+                PairConfig {
+                    target: source("target", &pair.target)?,
+                    draft,
+                    context_length,
+                },
+            );
+        }
+        if pairs.is_empty() {
+            pairs.insert(DEFAULT_PAIR_NAME.to_owned(), PairConfig::built_in());
+        }
+
+        let drain = within(
+            "server.drain_seconds",
+            to_usize(self.server.drain_seconds.unwrap_or(DEFAULT_DRAIN_SECONDS)),
+            0,
+            3600,
+        )?;
+        let max_message_bytes = self
+            .server
+            .max_message_bytes
+            .unwrap_or(DEFAULT_MAX_MESSAGE_BYTES);
+        let max_step_rows = match self.engine.max_step_rows {
+            Some(rows) => Some(within("engine.max_step_rows", rows, 1, 1 << 16)?),
+            None => None,
+        };
+        let max_concurrent = self.server.max_concurrent.unwrap_or(DEFAULT_MAX_CONCURRENT);
+        Ok(Config {
+            path: Some(path.to_owned()),
+            default_pair: choose_default(self.default_pair, &pairs)
+                .map_err(|problem| bad("default_pair", problem))?,
+            pairs,
+            server: ServerConfig {
+                max_concurrent: within("server.max_concurrent", max_concurrent, 1, 1024)?,
+                max_queue: within(
+                    "server.max_queue",
+                    self.server.max_queue.unwrap_or(DEFAULT_MAX_QUEUE),
+                    0,
+                    1 << 16,
+                )?,
+                drain: Duration::from_secs(drain as u64),
+                max_message_bytes: within(
+                    "server.max_message_bytes",
+                    max_message_bytes,
+                    64 << 10,
+                    1 << 30,
+                )?,
+            },
+            budget: match self.memory.budget.as_deref() {
+                None | Some("auto") => Budget::Auto,
+                Some(text) => Budget::Bytes(
+                    parse_size(text).map_err(|error| bad("memory.budget", error.to_string()))?,
+                ),
+            },
+            engine: EngineConfig {
+                device: self.engine.device.unwrap_or(DeviceChoice::Auto),
+                max_step_rows,
+            },
+        })
+    }
+}
+
+/// Reads a model's name or path; a relative path starts at `directory`.
+fn model(text: &str, directory: &Path) -> Result<ModelRef, String> {
+    match text.parse() {
+        Ok(ModelRef::Path(path)) if !path.starts_with("~") => {
+            Ok(ModelRef::Path(directory.join(path)))
+        }
+        Ok(model) => Ok(model),
+        Err(error) => Err(format!(
+            "{error}; a path to a file starts with /, ./, ../ or ~/"
+        )),
+    }
+}
+
+/// Saturates: what does not fit is out of every range that is checked.
+fn to_usize(value: u64) -> usize {
+    usize::try_from(value).unwrap_or(usize::MAX)
+}
+
+/// Without `default_pair`, the pair of that name or the only one there is serves requests that name none.
+fn choose_default(
+    named: Option<String>,
+    pairs: &BTreeMap<String, PairConfig>,
+) -> Result<String, String> {
+    let names: Vec<&str> = pairs.keys().map(String::as_str).collect();
+    match named {
+        Some(name) if pairs.contains_key(&name) => Ok(name),
+        Some(name) => Err(format!(
+            "there is no pair \"{name}\"{}",
+            suggestion(&name, &names)
+        )),
+        None if pairs.contains_key(DEFAULT_PAIR_NAME) => Ok(DEFAULT_PAIR_NAME.to_owned()),
+        None if names.len() == 1 => Ok(names[0].to_owned()),
+        None => Err(format!(
+            "several pairs exist; name one of {}",
+            names.join(", ")
+        )),
+    }
+}
+
+/// Adds the nearest known key to serde's message about an unknown one.
+///
+/// serde names the unknown field first and every known one after it, each in backticks; there is no other way to learn
+/// them, and a test notices should that change.
+fn explain(message: &str) -> String {
+    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    let what = match message.split_once(" `") {
+        Some(("unknown field", _)) => "key",
+        Some(("unknown variant", _)) => "value",
+        _ => return message.to_owned(),
+    };
+    match quoted.split_first() {
+        Some((unknown, known)) => {
+            format!("unknown {what} \"{unknown}\"{}", suggestion(unknown, known))
+        }
+        None => message.to_owned(),
+    }
+}
+
+fn suggestion(wrong: &str, known: &[&str]) -> String {
+    let nearest = known
+        .iter()
+        .map(|candidate| (strsim::damerau_levenshtein(wrong, candidate), *candidate))
+        .filter(|(distance, candidate)| *distance <= candidate.len().max(wrong.len()) / 2)
+        .min();
+    match nearest {
+        Some((_, candidate)) => format!("; did you mean \"{candidate}\"?"),
+        None => format!("; known: {}", known.join(", ")),
+    }
+}

@@ -1,0 +1,190 @@
+//! What the daemon was told to do: read once, checked once, then carried as plain values.
+//!
+//! Owns the meaning and the defaults of every key. Must not know what a model file holds or what the machine has.
+
+mod file;
+mod units;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tandem_models::ModelRef;
+
+pub use file::DEFAULT_PAIR_NAME;
+pub use units::{InvalidSize, format_bytes, parse_size};
+
+/// Everything that can be configured, checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// The file this came from; `None`: there is no file, and these are the built-in values.
+    pub path: Option<PathBuf>,
+    /// Name of the pair that serves requests without one; always a key of `pairs`.
+    pub default_pair: String,
+    /// What to keep resident, by name; at least one.
+    pub pairs: BTreeMap<String, PairConfig>,
+    /// How much is accepted at once, and how the daemon ends.
+    pub server: ServerConfig,
+    /// Most memory the daemon may use.
+    pub budget: Budget,
+    /// How models are computed.
+    pub engine: EngineConfig,
+}
+
+/// One `[pairs.NAME]` table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PairConfig {
+    /// The model whose distribution the output follows.
+    pub target: ModelRef,
+    /// The model that drafts; `None`: the pair decodes plainly.
+    pub draft: Option<ModelRef>,
+    /// Most tokens of prompt and output together; `None`: what the target was trained for.
+    pub context_length: Option<usize>,
+}
+
+/// The `[server]` table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerConfig {
+    /// Requests of one pair that decode together.
+    pub max_concurrent: usize,
+    /// Requests of one pair that wait besides; the next one is refused.
+    pub max_queue: usize,
+    /// How long running streams may go on after the daemon was asked to end.
+    pub drain: Duration,
+    /// Largest message accepted and sent, in bytes.
+    pub max_message_bytes: usize,
+}
+
+/// The `[memory]` table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Budget {
+    /// A fixed share of the machine's memory.
+    Auto,
+    /// This many bytes.
+    Bytes(u64),
+}
+
+impl Budget {
+    /// Share of physical memory that [`Budget::Auto`] allows, in percent: what is left suffices for a desktop, and it
+    /// stays under the working set that Metal recommends.
+    const AUTO_PERCENT: u64 = 60;
+
+    /// Returns the budget in bytes on a machine with this much memory.
+    #[must_use]
+    pub fn bytes(self, physical: u64) -> u64 {
+        match self {
+            Self::Auto => physical / 100 * Self::AUTO_PERCENT,
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+}
+
+/// The `[engine]` table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EngineConfig {
+    /// Where models are computed.
+    pub device: DeviceChoice,
+    /// Most rows (tokens of all requests) of one step; `None`: what suits the device.
+    pub max_step_rows: Option<usize>,
+}
+
+/// Where models are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeviceChoice {
+    /// The GPU this build supports, or else the CPU.
+    Auto,
+    /// The CPU.
+    Cpu,
+    /// An Apple GPU; needs a build with the `metal` feature.
+    Metal,
+    /// An NVIDIA GPU; needs a build with the `cuda` feature.
+    Cuda,
+}
+
+/// Why a config cannot be used; the daemon exits with code 78.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file exists but cannot be read, or was named and does not exist.
+    #[error("cannot read the config file {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not TOML, has a key that means nothing, or a value of the wrong kind.
+    #[error("{}:{line}: {problem}", path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// Line of the problem, from 1.
+        line: usize,
+        /// What is wrong and, for an unknown key, which one was probably meant.
+        problem: String,
+    },
+    /// A value has the right kind but is not possible.
+    #[error("{}: {key}: {problem}", path.display())]
+    Value {
+        /// The file.
+        path: PathBuf,
+        /// Dotted key.
+        key: String,
+        /// What is wrong and what is possible.
+        problem: String,
+    },
+}
+
+impl PairConfig {
+    /// Returns the pair that Tandem comes with.
+    #[must_use]
+    pub fn built_in() -> Self {
+        Self {
+            target: ModelRef::default_target(),
+            draft: Some(ModelRef::default_draft()),
+            context_length: None,
+        }
+    }
+}
+
+impl Config {
+    /// Returns the configuration without any file: the default pair and the default limits.
+    ///
+    /// # Panics
+    /// Never: a test shows that the built-in values pass the checks.
+    #[must_use]
+    pub fn built_in() -> Self {
+        Self::parse("", Path::new("built-in configuration"))
+            .map(|config| Self {
+                path: None,
+                ..config
+            })
+            .expect("an empty file is valid, as a test shows")
+    }
+
+    /// Reads `path`. A file that does not exist gives the built-in configuration unless it is `required`, which it is
+    /// when somebody named it.
+    ///
+    /// # Errors
+    /// When the file cannot be read or holds anything that is not valid.
+    pub fn load(path: &Path, required: bool) -> Result<Self, ConfigError> {
+        match std::fs::read_to_string(path) {
+            Ok(text) => Self::parse(&text, path),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !required => {
+                Ok(Self::built_in())
+            }
+            Err(source) => Err(ConfigError::Read {
+                path: path.to_owned(),
+                source,
+            }),
+        }
+    }
+
+    /// Parses the text of the file at `path`; relative model paths start at its directory.
+    ///
+    /// # Errors
+    /// When the text holds anything that is not valid.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        file::File::parse(text, path)?.check(path)
+    }
+}

@@ -1,0 +1,9 @@
+//! Wire messages to engine types, with every field checked, and back.
+//!
+//! Knows what a field may hold; must not know which pairs exist or what they are doing.
+
+mod request;
+mod response;
+
+pub(crate) use request::{Input, Plan, Speculation};
+pub(crate) use response::{chunk, complete, count, duration};

@@ -1,0 +1,238 @@
+//! A `GenerateRequest`, checked.
+
+use std::time::Duration;
+
+use tandem_engine::StopConditions;
+use tandem_engine::sampling::SamplingParams;
+use tandem_proto::v1;
+use tonic::Status;
+use tonic_types::FieldViolation;
+
+use crate::errors;
+
+/// Most tokens that can be drafted in a step.
+const MAX_DRAFT_LENGTH: u32 = 63;
+const MAX_STOP_STRINGS: usize = 16;
+const MAX_STOP_BYTES: usize = 256;
+const MAX_STOP_TOKENS: usize = 64;
+const MAX_REQUEST_ID_BYTES: usize = 128;
+
+/// A `GenerateRequest` whose fields are possible.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// Empty: the default pair.
+    pub(crate) pair: String,
+    /// Empty: the daemon picks one.
+    pub(crate) request_id: String,
+    pub(crate) input: Input,
+    pub(crate) sampling: SamplingParams,
+    pub(crate) stop: StopConditions,
+    pub(crate) speculation: Speculation,
+    pub(crate) draft_length: Option<usize>,
+    pub(crate) time_limit: Option<Duration>,
+}
+
+/// What to continue.
+#[derive(Debug)]
+pub(crate) enum Input {
+    Text(String),
+    TokenIds(Vec<u32>),
+    Chat(Vec<v1::ChatMessage>),
+}
+
+/// Whether to draft.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Speculation {
+    On,
+    Off,
+    Required,
+}
+
+/// Collects what is wrong with a message, so that a client learns everything at once.
+#[derive(Debug, Default)]
+struct Violations(Vec<FieldViolation>);
+
+impl Violations {
+    fn check(&mut self, holds: bool, field: &str, problem: impl FnOnce() -> String) {
+        if !holds {
+            self.0.push(FieldViolation::new(field, problem()));
+        }
+    }
+}
+
+impl Plan {
+    /// Checks a request.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT with a `BadRequest` that names every field that is not possible.
+    pub(crate) fn new(request: v1::GenerateRequest) -> Result<Self, Status> {
+        let mut bad = Violations::default();
+        check_request_id(&request.request_id, &mut bad);
+        let input = input(request.input, &mut bad);
+        let params = request.sampling_params.unwrap_or_default();
+        let stop = stop_conditions(&params, &mut bad);
+        let sampling = sampling(params, &mut bad);
+        let speculation = speculation(request.speculation, &mut bad);
+        if let Some(length) = request.draft_length {
+            bad.check(length <= MAX_DRAFT_LENGTH, "draft_length", || {
+                format!("{length} is over {MAX_DRAFT_LENGTH}")
+            });
+        }
+        let time_limit = request
+            .time_limit
+            .and_then(|limit| time_limit(&limit, &mut bad));
+        match input {
+            Some(input) if bad.0.is_empty() => Ok(Self {
+                pair: request.pair,
+                request_id: request.request_id,
+                input,
+                sampling,
+                stop,
+                speculation,
+                draft_length: request.draft_length.map(|length| length as usize),
+                time_limit,
+            }),
+            _ => Err(errors::invalid_fields(bad.0)),
+        }
+    }
+}
+
+/// The id goes into log lines, so it has to be short and on one line.
+fn check_request_id(id: &str, bad: &mut Violations) {
+    bad.check(id.len() <= MAX_REQUEST_ID_BYTES, "request_id", || {
+        format!("{} bytes are over {MAX_REQUEST_ID_BYTES}", id.len())
+    });
+    bad.check(!id.chars().any(char::is_control), "request_id", || {
+        "has a control character".to_owned()
+    });
+}
+
+/// Returns `None` exactly where it reported a violation.
+fn input(input: Option<v1::generate_request::Input>, bad: &mut Violations) -> Option<Input> {
+    use v1::generate_request::Input as Wire;
+    let before = bad.0.len();
+    let input = match input {
+        Some(Wire::Text(text)) => {
+            bad.check(!text.is_empty(), "text", || {
+                "is empty; there is nothing to continue".to_owned()
+            });
+            Input::Text(text)
+        }
+        Some(Wire::TokenIds(tokens)) => {
+            bad.check(!tokens.ids.is_empty(), "token_ids.ids", || {
+                "is empty; there is nothing to continue".to_owned()
+            });
+            Input::TokenIds(tokens.ids)
+        }
+        Some(Wire::Chat(chat)) => {
+            bad.check(!chat.messages.is_empty(), "chat.messages", || {
+                "is empty; at least one is needed".to_owned()
+            });
+            for (index, message) in chat.messages.iter().enumerate() {
+                bad.check(
+                    !message.role.is_empty(),
+                    &format!("chat.messages[{index}].role"),
+                    || "is empty; usual are system, user and assistant".to_owned(),
+                );
+            }
+            Input::Chat(chat.messages)
+        }
+        None => {
+            bad.check(false, "input", || {
+                "is missing; one of text, token_ids and chat is needed".to_owned()
+            });
+            return None;
+        }
+    };
+    (bad.0.len() == before).then_some(input)
+}
+
+fn sampling(params: v1::SamplingParams, bad: &mut Violations) -> SamplingParams {
+    let sampling = SamplingParams {
+        temperature: params.temperature.unwrap_or(0.0),
+        top_k: params.top_k.unwrap_or(0) as usize,
+        top_p: params.top_p.unwrap_or(1.0),
+        min_p: params.min_p.unwrap_or(0.0),
+        repetition_penalty: params.repetition_penalty.unwrap_or(1.0),
+        presence_penalty: params.presence_penalty.unwrap_or(0.0),
+        frequency_penalty: params.frequency_penalty.unwrap_or(0.0),
+        logit_bias: params.logit_bias.into_iter().collect(),
+        seed: params.seed,
+    };
+    // Which tokens exist is the engine's to check, when the pair is known.
+    if let Err(invalid) = sampling.validate(usize::MAX) {
+        bad.check(false, &format!("sampling_params.{}", invalid.field), || {
+            invalid.problem
+        });
+    }
+    sampling
+}
+
+fn stop_conditions(params: &v1::SamplingParams, bad: &mut Violations) -> StopConditions {
+    bad.check(
+        params.max_tokens != Some(0),
+        "sampling_params.max_tokens",
+        || "is 0; ask for at least 1, or leave it out for what is left of the context".to_owned(),
+    );
+    bad.check(
+        params.stop.len() <= MAX_STOP_STRINGS,
+        "sampling_params.stop",
+        || format!("{} strings are over {MAX_STOP_STRINGS}", params.stop.len()),
+    );
+    for (index, text) in params.stop.iter().enumerate().take(MAX_STOP_STRINGS) {
+        bad.check(
+            (1..=MAX_STOP_BYTES).contains(&text.len()),
+            &format!("sampling_params.stop[{index}]"),
+            || {
+                format!(
+                    "has {} bytes; 1 to {MAX_STOP_BYTES} are possible",
+                    text.len()
+                )
+            },
+        );
+    }
+    bad.check(
+        params.stop_token_ids.len() <= MAX_STOP_TOKENS,
+        "sampling_params.stop_token_ids",
+        || {
+            format!(
+                "{} tokens are over {MAX_STOP_TOKENS}",
+                params.stop_token_ids.len()
+            )
+        },
+    );
+    StopConditions {
+        max_tokens: params.max_tokens.map(|tokens| tokens as usize),
+        strings: params.stop.clone(),
+        token_ids: params.stop_token_ids.clone(),
+        ignore_eos: params.ignore_eos,
+    }
+}
+
+fn speculation(value: i32, bad: &mut Violations) -> Speculation {
+    match v1::Speculation::try_from(value) {
+        Ok(v1::Speculation::Unspecified | v1::Speculation::On) => Speculation::On,
+        Ok(v1::Speculation::Off) => Speculation::Off,
+        Ok(v1::Speculation::Required) => Speculation::Required,
+        Err(_) => {
+            bad.check(false, "speculation", || {
+                format!("{value} is no value of tandem.v1.Speculation")
+            });
+            Speculation::On
+        }
+    }
+}
+
+fn time_limit(limit: &prost_types::Duration, bad: &mut Violations) -> Option<Duration> {
+    let duration = Duration::try_from(*limit)
+        .ok()
+        .filter(|duration| !duration.is_zero());
+    bad.check(duration.is_some(), "time_limit", || {
+        "has to be more than 0".to_owned()
+    });
+    duration
+}
+
+#[cfg(test)]
+#[path = "request_tests.rs"]
+mod tests;

@@ -1,0 +1,233 @@
+//! The one table from what went wrong to a gRPC status with `google.rpc` details; `docs/grpc.md` shows it to clients.
+//!
+//! Every status carries an `ErrorInfo` of our domain, whose reason is stable and meant for programs; messages are meant
+//! for people and may change.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tandem_engine::engine::RequestError;
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, FieldViolation, StatusExt};
+
+use tandem_proto::ERROR_DOMAIN;
+
+/// When to try again after a refusal for want of room.
+const RETRY_WHEN_FULL: Duration = Duration::from_secs(1);
+/// When to try again after a refusal because this daemon is ending.
+const RETRY_WHEN_DRAINING: Duration = Duration::from_secs(2);
+
+fn details<const N: usize>(reason: &str, metadata: [(&str, String); N]) -> ErrorDetails {
+    let metadata: HashMap<String, String> = metadata
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value))
+        .collect();
+    ErrorDetails::with_error_info(reason, ERROR_DOMAIN, metadata)
+}
+
+fn status(code: Code, message: impl Into<String>, details: ErrorDetails) -> Status {
+    Status::with_error_details(code, message, details)
+}
+
+/// The peer runs as another user.
+pub(crate) fn foreign_user(peer: Option<u32>, own: u32) -> Status {
+    let peer = peer.map_or_else(|| "an unknown user".to_owned(), |uid| format!("user {uid}"));
+    let message = format!("this daemon serves user {own} only, and the call comes from {peer}");
+    status(
+        Code::PermissionDenied,
+        message,
+        details("FOREIGN_USER", [("served_uid", own.to_string())]),
+    )
+}
+
+/// Fields that are not possible; `violations` has at least one.
+pub(crate) fn invalid_fields(violations: Vec<FieldViolation>) -> Status {
+    let message = violations
+        .iter()
+        .map(|violation| format!("{}: {}", violation.field, violation.description))
+        .collect::<Vec<_>>()
+        .join("; ");
+    let mut details = details("INVALID_FIELD", []);
+    details.set_bad_request(violations);
+    status(Code::InvalidArgument, message, details)
+}
+
+/// One field that is not possible.
+pub(crate) fn invalid_field(field: impl Into<String>, description: impl Into<String>) -> Status {
+    invalid_fields(vec![FieldViolation::new(field, description)])
+}
+
+/// No pair has this name.
+pub(crate) fn unknown_pair(name: &str, known: &[&str]) -> Status {
+    let message = format!(
+        "there is no pair \"{name}\"; configured: {}",
+        known.join(", ")
+    );
+    let mut details = details("UNKNOWN_PAIR", [("pair", name.to_owned())]);
+    details.set_resource_info("tandem.v1.Pair", name, "", message.clone());
+    status(Code::NotFound, message, details)
+}
+
+/// The pair runs and queues as much as it may.
+pub(crate) fn queue_full(pair: &str, capacity: usize) -> Status {
+    let message = format!(
+        "pair \"{pair}\" already has {capacity} requests running and waiting, which is its limit"
+    );
+    let mut details = details(
+        "QUEUE_FULL",
+        [
+            ("pair", pair.to_owned()),
+            ("capacity", capacity.to_string()),
+        ],
+    );
+    details.set_retry_info(Some(RETRY_WHEN_FULL));
+    details.set_quota_failure(vec![tonic_types::QuotaViolation::new(
+        format!("pair:{pair}"),
+        "server.max_concurrent + server.max_queue requests at once",
+    )]);
+    status(Code::ResourceExhausted, message, details)
+}
+
+/// The daemon was asked to end.
+pub(crate) fn draining() -> Status {
+    let mut details = details("DRAINING", []);
+    details.set_retry_info(Some(RETRY_WHEN_DRAINING));
+    status(
+        Code::Unavailable,
+        "the daemon is ending; try again when it has restarted",
+        details,
+    )
+}
+
+/// The daemon ended before this stream did.
+pub(crate) fn drain_expired(limit: Duration) -> Status {
+    let mut details = details("DRAIN_EXPIRED", []);
+    details.set_retry_info(Some(RETRY_WHEN_DRAINING));
+    let message = format!(
+        "the daemon ended, and this request was not done within its drain limit of {} s",
+        limit.as_secs()
+    );
+    status(Code::Unavailable, message, details)
+}
+
+/// The pair could not be loaded, for a reason that only a person can change.
+pub(crate) fn pair_failed(pair: &str, error: &str) -> Status {
+    let message = format!("pair \"{pair}\" is not loaded: {error}");
+    let mut details = details("PAIR_NOT_LOADED", [("pair", pair.to_owned())]);
+    details.set_precondition_failure(vec![tonic_types::PreconditionViolation::new(
+        "PAIR",
+        format!("pair:{pair}"),
+        error,
+    )]);
+    status(Code::FailedPrecondition, message, details)
+}
+
+/// `SPECULATION_REQUIRED` where nothing drafts.
+pub(crate) fn no_speculation(pair: &str, why: &str) -> Status {
+    let message = format!("speculation is required, and pair \"{pair}\" decodes plainly: {why}");
+    let mut details = details("SPECULATION_UNAVAILABLE", [("pair", pair.to_owned())]);
+    details.set_precondition_failure(vec![tonic_types::PreconditionViolation::new(
+        "DRAFT",
+        format!("pair:{pair}"),
+        why,
+    )]);
+    status(Code::FailedPrecondition, message, details)
+}
+
+/// Chat messages for a model without a chat template.
+pub(crate) fn no_template(pair: &str) -> Status {
+    let why = "the target has no chat template; send text or token_ids";
+    let message = format!("pair \"{pair}\" cannot take chat messages: {why}");
+    let mut details = details("NO_CHAT_TEMPLATE", [("pair", pair.to_owned())]);
+    details.set_precondition_failure(vec![tonic_types::PreconditionViolation::new(
+        "TEMPLATE",
+        format!("pair:{pair}"),
+        why,
+    )]);
+    status(Code::FailedPrecondition, message, details)
+}
+
+/// The client's deadline passed.
+pub(crate) fn deadline_exceeded(limit: Duration) -> Status {
+    let message = format!("the request's deadline of {} ms passed", limit.as_millis());
+    status(
+        Code::DeadlineExceeded,
+        message,
+        details("DEADLINE", [("limit_ms", limit.as_millis().to_string())]),
+    )
+}
+
+/// A step of the engine failed, after which the engine cannot be used.
+pub(crate) fn step_failed(pair: &str, error: &str) -> Status {
+    let message = format!("pair \"{pair}\" could not compute a step: {error}");
+    status(
+        Code::Internal,
+        message,
+        details("STEP_FAILED", [("pair", pair.to_owned())]),
+    )
+}
+
+/// The engine of a pair panicked; the pair is lost until the daemon restarts.
+pub(crate) fn engine_panicked(pair: &str) -> Status {
+    let message = format!(
+        "the engine of pair \"{pair}\" stopped on an internal error; the daemon's log has it"
+    );
+    status(
+        Code::Internal,
+        message,
+        details("ENGINE_PANICKED", [("pair", pair.to_owned())]),
+    )
+}
+
+/// A part of the daemon is gone that never should be.
+pub(crate) fn internal(what: &str) -> Status {
+    status(Code::Internal, what, details("INTERNAL", []))
+}
+
+/// What the engine refused at submission.
+pub(crate) fn request_refused(pair: &str, error: &RequestError) -> Status {
+    let message = error.to_string();
+    match error {
+        RequestError::EmptyPrompt => invalid_field("input", message),
+        RequestError::ContextOverflow {
+            prompt_tokens,
+            max_tokens,
+            context_length,
+        } => {
+            let mut details = details(
+                "CONTEXT_OVERFLOW",
+                [
+                    ("pair", pair.to_owned()),
+                    ("prompt_tokens", prompt_tokens.to_string()),
+                    ("max_tokens", max_tokens.to_string()),
+                    ("context_length", context_length.to_string()),
+                ],
+            );
+            details.set_bad_request(vec![FieldViolation::new("input", message.clone())]);
+            status(Code::InvalidArgument, message, details)
+        }
+        RequestError::InvalidParam(invalid) => invalid_field(
+            format!("sampling_params.{}", invalid.field),
+            invalid.problem.clone(),
+        ),
+        RequestError::TokenOutOfVocabulary { .. } => invalid_field("token_ids.ids", message),
+        RequestError::CacheTooLarge {
+            needed_bytes,
+            available_bytes,
+        } => {
+            let mut details = details(
+                "CACHE_TOO_LARGE",
+                [
+                    ("pair", pair.to_owned()),
+                    ("needed_bytes", needed_bytes.to_string()),
+                    ("available_bytes", available_bytes.to_string()),
+                ],
+            );
+            details.set_quota_failure(vec![tonic_types::QuotaViolation::new(
+                format!("pair:{pair}"),
+                "memory.budget",
+            )]);
+            status(Code::ResourceExhausted, message, details)
+        }
+    }
+}

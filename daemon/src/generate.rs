@@ -1,0 +1,238 @@
+//! One `Generate` call from acceptance to its last message, as a stream that does the next thing when it is polled.
+//!
+//! Dropping the stream is the one way to cancel: it drops what the call holds, whichever stage it is in.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::stream;
+use tandem_engine::template::ChatMessage;
+use tandem_engine::tokenizer::SpecialTokens;
+use tandem_engine::{FinishReason, Request, RequestStats, TokenId};
+use tandem_proto::v1;
+use tokio_stream::Stream;
+use tonic::Status;
+
+use crate::convert::{self, Input, Plan, Speculation};
+use crate::deadline::{self, Deadline};
+use crate::errors;
+use crate::pair::{Pair, Reservation, Warm};
+use crate::phase::OpenStream;
+use crate::record::{Outcome, Record};
+use crate::replies::{self, Finished, Gone, Replies, Reply};
+use crate::service::{Daemon, blocking};
+use crate::worker::Job;
+
+/// A request that passed every check that needs no waiting.
+#[derive(Debug)]
+pub(crate) struct Accepted {
+    pub(crate) plan: Plan,
+    pub(crate) record: Record,
+    pub(crate) reservation: Reservation,
+    /// Randomness for a request without a seed.
+    pub(crate) entropy: u64,
+}
+
+/// One call.
+#[derive(Debug)]
+pub(crate) struct Call {
+    daemon: Arc<Daemon>,
+    pair: Arc<Pair>,
+    request_id: String,
+    deadline: Option<Deadline>,
+    open: OpenStream,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Accepted(Box<Accepted>),
+    Streaming(Replies),
+    Ended,
+}
+
+type Item = Result<v1::GenerateResponse, Status>;
+
+impl Call {
+    pub(crate) fn new(
+        daemon: Arc<Daemon>,
+        pair: Arc<Pair>,
+        accepted: Accepted,
+        deadline: Option<Deadline>,
+        open: OpenStream,
+    ) -> Self {
+        let request_id = accepted.record.id().to_owned();
+        Self {
+            daemon,
+            pair,
+            request_id,
+            deadline,
+            open,
+            stage: Stage::Accepted(Box::new(accepted)),
+        }
+    }
+
+    /// Returns the messages of the call.
+    pub(crate) fn into_stream(self) -> impl Stream<Item = Item> + Send {
+        stream::unfold(self, |mut call| async move {
+            call.next().await.map(|item| (item, call))
+        })
+    }
+
+    async fn next(&mut self) -> Option<Item> {
+        loop {
+            match std::mem::replace(&mut self.stage, Stage::Ended) {
+                Stage::Accepted(accepted) => match self.start(*accepted).await {
+                    Ok(replies) => self.stage = Stage::Streaming(replies),
+                    Err(status) => return Some(Err(status)),
+                },
+                Stage::Streaming(replies) => return self.relay(replies).await,
+                Stage::Ended => return None,
+            }
+        }
+    }
+
+    /// Waits for the pair, makes tokens of the input, and hands the request to the engine thread.
+    async fn start(&mut self, accepted: Accepted) -> Result<Replies, Status> {
+        let Accepted {
+            plan,
+            record,
+            reservation,
+            entropy,
+        } = accepted;
+        // A limit too far away for the clock is none.
+        let time_limit = plan
+            .time_limit
+            .and_then(|limit| record.arrival().checked_add(limit));
+        let prepared = tokio::select! {
+            biased;
+            (gone, status) = interrupted(self.deadline, &mut self.open, &self.daemon) => {
+                record.end(Outcome::Gone(gone), None);
+                return Err(status);
+            }
+            prepared = prepare(&self.pair, plan.input) => prepared,
+            () = sleep_until(time_limit) => return Ok(out_of_time(record)),
+        };
+        let prompt = match prepared {
+            Ok(prompt) => prompt,
+            Err(status) => {
+                record.end(Outcome::Failed(status.code()), None);
+                return Err(status);
+            }
+        };
+        let request = Request {
+            prompt,
+            sampling: plan.sampling,
+            stop: plan.stop,
+            speculation: plan.speculation != Speculation::Off,
+            draft_length: plan.draft_length,
+            deadline: time_limit,
+            entropy,
+        };
+        let (sink, replies) = replies::channel();
+        let require_speculation = plan.speculation == Speculation::Required;
+        self.daemon.worker.submit(
+            self.pair.index,
+            Job {
+                request,
+                require_speculation,
+                record,
+                sink,
+                reservation,
+            },
+        );
+        Ok(replies)
+    }
+
+    /// Passes on the next reply, unless time is up.
+    async fn relay(&mut self, mut replies: Replies) -> Option<Item> {
+        let reply = tokio::select! {
+            biased;
+            (gone, status) = interrupted(self.deadline, &mut self.open, &self.daemon) => {
+                replies.abandon(gone);
+                return Some(Err(status));
+            }
+            reply = replies.next() => reply?,
+        };
+        Some(match reply {
+            Reply::Chunk(chunk) => {
+                self.stage = Stage::Streaming(replies);
+                Ok(convert::chunk(chunk))
+            }
+            Reply::Finished(finished) => Ok(convert::complete(
+                *finished,
+                self.pair.name.clone(),
+                std::mem::take(&mut self.request_id),
+            )),
+            Reply::Failed(status) => Err(status),
+        })
+    }
+}
+
+/// Waits for the deadline or the end of the daemon.
+async fn interrupted(
+    deadline: Option<Deadline>,
+    open: &mut OpenStream,
+    daemon: &Daemon,
+) -> (Gone, Status) {
+    tokio::select! {
+        limit = deadline::passed(deadline) => (Gone::Deadline, errors::deadline_exceeded(limit)),
+        () = open.ended() => (Gone::Drained, errors::drain_expired(daemon.lifecycle.drain)),
+    }
+}
+
+async fn sleep_until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Ends a request whose time limit passed before the engine saw it, as the engine would have.
+fn out_of_time(record: Record) -> Replies {
+    let (sink, replies) = replies::channel();
+    let times = record.times(Instant::now());
+    record.end(Outcome::Finished("time_limit"), None);
+    sink.finish(Finished {
+        reason: FinishReason::TimeLimit,
+        stats: RequestStats::default(),
+        times,
+    });
+    replies
+}
+
+/// Waits for the pair to be loaded and makes tokens of the input.
+async fn prepare(pair: &Pair, input: Input) -> Result<Vec<TokenId>, Status> {
+    let warm = pair.ready().await?;
+    let name = pair.name.clone();
+    blocking(move || encode(&warm, &name, input)).await?
+}
+
+fn encode(warm: &Warm, pair: &str, input: Input) -> Result<Vec<TokenId>, Status> {
+    match input {
+        Input::TokenIds(ids) => Ok(ids),
+        Input::Text(text) => {
+            let tokenizer = &warm.tokenizer;
+            // Raw text begins as the model was trained to see it begin.
+            let bos = tokenizer.bos().filter(|_| tokenizer.adds_bos());
+            let tokens = tokenizer.encode(&text, SpecialTokens::AsText);
+            Ok(bos.into_iter().chain(tokens).collect())
+        }
+        Input::Chat(messages) => {
+            let template = warm
+                .template
+                .as_ref()
+                .ok_or_else(|| errors::no_template(pair))?;
+            let messages: Vec<ChatMessage> = messages
+                .into_iter()
+                .map(|message| ChatMessage {
+                    role: message.role,
+                    content: message.content,
+                })
+                .collect();
+            template
+                .encode_chat(&warm.tokenizer, &messages)
+                .map_err(|error| errors::invalid_field("chat.messages", error.to_string()))
+        }
+    }
+}

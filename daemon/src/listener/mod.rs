@@ -1,0 +1,166 @@
+//! The daemon's socket: where it may be, who may use it, and that only one daemon serves it.
+//!
+//! Order matters and is the same each time: path length, directory, lock, what lies at the path, bind, permissions. A
+//! stale socket is unlinked only under the lock and after a connection to it failed.
+
+mod error;
+mod lock;
+mod peer;
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+pub use error::ListenError;
+pub use peer::SameUser;
+
+use tandem_proto::paths::MAX_SOCKET_PATH_BYTES;
+
+use lock::Lock;
+
+/// A bound socket and what keeps it ours.
+#[derive(Debug)]
+pub struct Listener {
+    listener: UnixListener,
+    hold: SocketHold,
+}
+
+/// Keeps the lock, and removes the socket file when it is dropped.
+#[derive(Debug)]
+pub struct SocketHold {
+    path: PathBuf,
+    /// Device and inode of the socket file we made.
+    identity: (u64, u64),
+    _lock: Lock,
+}
+
+impl Listener {
+    /// Takes the lock file and binds the socket at `path`, which must be absolute; both lie in the same directory.
+    ///
+    /// # Errors
+    /// When another daemon holds the lock, or the path, its directory or what lies there is not acceptable.
+    pub fn bind(path: &Path, lock: &Path) -> Result<Self, ListenError> {
+        check_length(path)?;
+        let directory = path
+            .parent()
+            .filter(|_| path.is_absolute())
+            .ok_or_else(|| ListenError::NotAbsolute(path.into()))?;
+        prepare_directory(directory)?;
+        let lock = Lock::acquire(lock, path)?;
+        remove_stale(path)?;
+
+        let failed = |action| move |source| ListenError::io(action, path, source);
+        let listener = UnixListener::bind(path).map_err(failed("bind"))?;
+        fs::set_permissions(path, Permissions::from_mode(0o600))
+            .map_err(failed("set the permissions of"))?;
+        let meta = fs::symlink_metadata(path).map_err(failed("look at"))?;
+        listener
+            .set_nonblocking(true)
+            .map_err(failed("configure"))?;
+        let hold = SocketHold {
+            path: path.to_owned(),
+            identity: (meta.dev(), meta.ino()),
+            _lock: lock,
+        };
+        Ok(Self { listener, hold })
+    }
+
+    /// Returns the path of the socket.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.hold.path
+    }
+
+    /// Separates the socket, which has to be closed as soon as nobody accepts any more, from what has to stay until the
+    /// daemon ends.
+    #[must_use]
+    pub fn into_parts(self) -> (UnixListener, SocketHold) {
+        (self.listener, self.hold)
+    }
+}
+
+impl Drop for SocketHold {
+    /// Removes the socket if it is still the one we made; somebody may have replaced it.
+    fn drop(&mut self) {
+        let ours = fs::symlink_metadata(&self.path)
+            .is_ok_and(|meta| (meta.dev(), meta.ino()) == self.identity);
+        if ours && let Err(error) = fs::remove_file(&self.path) {
+            tracing::warn!(socket = %self.path.display(), %error, "cannot remove the socket");
+        }
+    }
+}
+
+fn check_length(path: &Path) -> Result<(), ListenError> {
+    let bytes = path.as_os_str().len();
+    if bytes > MAX_SOCKET_PATH_BYTES {
+        return Err(ListenError::PathTooLong {
+            path: path.to_owned(),
+            bytes,
+        });
+    }
+    Ok(())
+}
+
+/// Creates the directory for us alone; one that exists has to be safe from others as it is, because it may be shared
+/// on purpose and is not ours to change.
+fn prepare_directory(directory: &Path) -> Result<(), ListenError> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+        .map_err(|source| ListenError::io("create the directory", directory, source))?;
+    let meta =
+        fs::metadata(directory).map_err(|source| ListenError::io("look at", directory, source))?;
+    let own = rustix::process::geteuid().as_raw();
+    if meta.uid() != own && meta.uid() != 0 {
+        return Err(ListenError::ForeignOwner {
+            path: directory.to_owned(),
+            owner: meta.uid(),
+            own,
+        });
+    }
+    let others_may_write = meta.mode() & 0o022 != 0;
+    let sticky = meta.mode() & 0o1000 != 0;
+    if others_may_write && !sticky {
+        return Err(ListenError::OpenDirectory {
+            path: directory.to_owned(),
+            mode: meta.mode() & 0o7777,
+        });
+    }
+    Ok(())
+}
+
+/// Unlinks a socket that nobody listens on. Anything else at the path stays and is an error.
+fn remove_stale(path: &Path) -> Result<(), ListenError> {
+    let meta = match fs::symlink_metadata(path) {
+        Ok(meta) => meta,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(source) => return Err(ListenError::io("look at", path, source)),
+    };
+    let own = rustix::process::geteuid().as_raw();
+    if meta.file_type().is_symlink() {
+        return Err(ListenError::Symlink(path.to_owned()));
+    }
+    if !meta.file_type().is_socket() {
+        return Err(ListenError::NotASocket(path.to_owned()));
+    }
+    if meta.uid() != own {
+        return Err(ListenError::ForeignOwner {
+            path: path.to_owned(),
+            owner: meta.uid(),
+            own,
+        });
+    }
+    match UnixStream::connect(path) {
+        Ok(_) => Err(ListenError::InUse(path.to_owned())),
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+            tracing::info!(socket = %path.display(), "removing a stale socket");
+            fs::remove_file(path)
+                .map_err(|source| ListenError::io("remove the stale socket", path, source))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(ListenError::io("probe", path, source)),
+    }
+}

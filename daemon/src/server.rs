@@ -1,0 +1,125 @@
+//! The gRPC server over the socket, from the first connection to the last byte of a drain.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{Stream, stream};
+use tandem_proto::v1::tandem_service_server::TandemServiceServer;
+use tandem_proto::{FILE_DESCRIPTOR_SET, SERVICE_NAME};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{mpsc, oneshot};
+use tonic::service::InterceptorLayer;
+use tonic::transport::Server;
+use tonic_health::ServingStatus;
+
+use crate::RunError;
+use crate::health;
+use crate::listener::SameUser;
+use crate::phase::{Phase, draining};
+use crate::service::{Daemon, Service};
+
+/// How long connections may take to send what is buffered, once no stream has anything to add. Streams of other
+/// services, such as a health watch, never end by themselves and are cut then.
+const FLUSH: Duration = Duration::from_millis(500);
+/// The same after a second signal.
+const FLUSH_AT_ONCE: Duration = Duration::from_millis(100);
+/// Pause after a failed accept, which mostly means that file descriptors have run out.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Serves until the first of `signals`, then drains until the second or the drain limit.
+pub(crate) async fn serve(
+    daemon: &Arc<Daemon>,
+    listener: UnixListener,
+    mut signals: mpsc::Receiver<()>,
+    mut engine_ended: oneshot::Receiver<()>,
+) -> Result<(), RunError> {
+    let (reporter, health_service) = tonic_health::server::health_reporter();
+    reporter
+        .set_service_status("", ServingStatus::NotServing)
+        .await;
+    reporter
+        .set_service_status(SERVICE_NAME, ServingStatus::NotServing)
+        .await;
+    tokio::spawn(health::follow(Arc::clone(daemon), reporter));
+
+    let limit = daemon.config.server.max_message_bytes;
+    let service = TandemServiceServer::new(Service(Arc::clone(daemon)))
+        .max_decoding_message_size(limit)
+        .max_encoding_message_size(limit);
+    let descriptors = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    let router = Server::builder()
+        .layer(InterceptorLayer::new(SameUser::new()))
+        .add_service(service)
+        .add_service(health_service)
+        .add_service(descriptors().build_v1().map_err(RunError::Reflection)?)
+        .add_service(
+            descriptors()
+                .build_v1alpha()
+                .map_err(RunError::Reflection)?,
+        );
+    let stop_accepting = draining(daemon.lifecycle.watch());
+    let mut serving =
+        tokio::spawn(router.serve_with_incoming_shutdown(connections(listener), stop_accepting));
+
+    tokio::select! {
+        ended = &mut serving => {
+            return match ended {
+                Ok(Err(source)) => Err(RunError::Server(source)),
+                Ok(Ok(())) | Err(_) => Err(RunError::ServerEnded),
+            };
+        }
+        _ = &mut engine_ended => {
+            daemon.lifecycle.enter(Phase::Ended);
+            return Err(RunError::EngineThreadEnded);
+        }
+        _ = signals.recv() => {}
+    }
+    let flush = drain(daemon, &mut signals).await;
+    if tokio::time::timeout(flush, &mut serving).await.is_err() {
+        tracing::debug!("cutting connections that are still open");
+        serving.abort();
+    }
+    Ok(())
+}
+
+/// Lets open streams end by themselves, then makes them; returns how long to wait for the last bytes.
+async fn drain(daemon: &Daemon, signals: &mut mpsc::Receiver<()>) -> Duration {
+    let lifecycle = &daemon.lifecycle;
+    lifecycle.enter(Phase::Draining);
+    tracing::info!(
+        open_streams = lifecycle.open_streams(),
+        limit_s = lifecycle.drain.as_secs(),
+        "draining"
+    );
+    let flush = tokio::select! {
+        () = lifecycle.all_closed() => FLUSH,
+        () = tokio::time::sleep(lifecycle.drain) => FLUSH,
+        // A closed channel can bring no second signal.
+        Some(()) = signals.recv() => FLUSH_AT_ONCE,
+    };
+    let cut = lifecycle.open_streams();
+    if cut > 0 {
+        tracing::warn!(open_streams = cut, "ending streams that are not done");
+    }
+    lifecycle.enter(Phase::Ended);
+    flush
+}
+
+/// Accepts for ever; a failure to accept is logged and waited out, not spun on.
+fn connections(listener: UnixListener) -> impl Stream<Item = std::io::Result<UnixStream>> {
+    stream::unfold(listener, |listener| async move {
+        loop {
+            match listener.accept().await {
+                Ok((connection, _)) => return Some((Ok(connection), listener)),
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    })
+}

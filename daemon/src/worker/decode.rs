@@ -1,0 +1,53 @@
+//! What the engine thread needs of an engine. The one implementation that serves is [`Engine`]; tests wrap it to fail in
+//! chosen steps.
+
+use std::time::Instant;
+
+use tandem_engine::engine::{Engine, MemoryUse, RequestError, StepError};
+use tandem_engine::{Output, Request, SequenceId};
+
+/// The part of [`Engine`] that the thread calls; see there.
+pub(crate) trait Decode: Send {
+    fn submit(&mut self, request: Request) -> Result<SequenceId, RequestError>;
+    fn cancel(&mut self, id: SequenceId);
+    fn has_work(&self) -> bool;
+    fn step(&mut self, clock: &dyn Fn() -> Instant) -> Result<Vec<Output>, StepError>;
+    fn steps(&self) -> u64;
+    fn memory(&self) -> MemoryUse;
+    fn counts(&self) -> (usize, usize);
+    fn speculation_off_reason(&self) -> Option<&str>;
+}
+
+impl Decode for Engine {
+    fn submit(&mut self, request: Request) -> Result<SequenceId, RequestError> {
+        Self::submit(self, request)
+    }
+
+    fn cancel(&mut self, id: SequenceId) {
+        Self::cancel(self, id);
+    }
+
+    fn has_work(&self) -> bool {
+        Self::has_work(self)
+    }
+
+    fn step(&mut self, clock: &dyn Fn() -> Instant) -> Result<Vec<Output>, StepError> {
+        Self::step(self, clock)
+    }
+
+    fn steps(&self) -> u64 {
+        Self::steps(self)
+    }
+
+    fn memory(&self) -> MemoryUse {
+        Self::memory(self)
+    }
+
+    fn counts(&self) -> (usize, usize) {
+        Self::counts(self)
+    }
+
+    fn speculation_off_reason(&self) -> Option<&str> {
+        Self::speculation_off_reason(self)
+    }
+}

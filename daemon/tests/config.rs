@@ -1,0 +1,206 @@
+//! The configuration file: what it may say, what it means, and what it answers to mistakes.
+
+use std::path::Path;
+use std::time::Duration;
+
+use tandem_daemon::config::{Budget, Config, ConfigError, DEFAULT_PAIR_NAME, DeviceChoice};
+use tandem_models::ModelRef;
+
+fn parse(text: &str) -> Result<Config, ConfigError> {
+    Config::parse(text, Path::new("/etc/tandem/config.toml"))
+}
+
+fn error(text: &str) -> String {
+    parse(text).expect_err(text).to_string()
+}
+
+#[test]
+fn the_example_is_the_default() {
+    let example = parse(include_str!("../config.example.toml")).expect("the example is valid");
+    assert_eq!(
+        Config {
+            path: None,
+            ..example
+        },
+        Config::built_in()
+    );
+}
+
+#[test]
+fn the_commented_keys_of_the_example_are_keys() {
+    let uncommented: String = include_str!("../config.example.toml")
+        .lines()
+        .map(|line| match line.strip_prefix("# ") {
+            Some(rest)
+                if rest
+                    .split_once(" = ")
+                    .is_some_and(|(key, _)| !key.contains(' ')) =>
+            {
+                rest
+            }
+            _ => line,
+        })
+        .flat_map(|line| [line, "\n"])
+        .collect();
+    let config = parse(&uncommented).expect("commented keys are valid");
+    assert_eq!(config.pairs[DEFAULT_PAIR_NAME].context_length, Some(2048));
+    assert_eq!(config.engine.max_step_rows, Some(64));
+}
+
+#[test]
+fn everything_can_be_set() {
+    let config = parse(
+        r#"
+        default_pair = "code"
+        [pairs.code]
+        target = "./big.gguf"
+        draft = "~/small.gguf"
+        context_length = 4096
+        [pairs.chat]
+        target = "org/repo:Q4_K_M"
+        draft = "none"
+        [server]
+        max_concurrent = 2
+        max_queue = 0
+        drain_seconds = 3
+        max_message_bytes = 65536
+        [memory]
+        budget = "3.0GB"
+        [engine]
+        device = "cpu"
+        max_step_rows = 32
+        "#,
+    )
+    .expect("valid");
+    assert_eq!(config.default_pair, "code");
+    let code = &config.pairs["code"];
+    assert_eq!(
+        code.target,
+        ModelRef::Path("/etc/tandem/./big.gguf".into()),
+        "relative to the file's directory"
+    );
+    assert_eq!(code.draft, Some(ModelRef::Path("~/small.gguf".into())));
+    assert_eq!(code.context_length, Some(4096));
+    assert_eq!(config.pairs["chat"].draft, None);
+    assert_eq!(config.server.max_concurrent, 2);
+    assert_eq!(config.server.max_queue, 0);
+    assert_eq!(config.server.drain, Duration::from_secs(3));
+    assert_eq!(config.server.max_message_bytes, 65536);
+    assert_eq!(config.budget, Budget::Bytes(3_000_000_000));
+    assert_eq!(config.engine.device, DeviceChoice::Cpu);
+    assert_eq!(config.engine.max_step_rows, Some(32));
+}
+
+#[test]
+fn an_unknown_key_names_its_line_and_the_nearest_key() {
+    for (text, expected) in [
+        (
+            "defualt_pair = \"x\"",
+            ":1: unknown key \"defualt_pair\"; did you mean \"default_pair\"?",
+        ),
+        (
+            "\n\n[server]\nmax_queues = 3",
+            ":4: unknown key \"max_queues\"; did you mean \"max_queue\"?",
+        ),
+        (
+            "[pairs.a]\ntarget = \"a/b\"\n\ndraught = \"c/d\"",
+            ":4: unknown key \"draught\"; did you mean \"draft\"?",
+        ),
+        (
+            "[sever]\nmax_queue = 1",
+            ":1: unknown key \"sever\"; did you mean \"server\"?",
+        ),
+        (
+            "[memory]\ncompletely_else = 1",
+            ":2: unknown key \"completely_else\"; known: budget",
+        ),
+        (
+            "[engine]\ndevice = \"metall\"",
+            ":2: unknown value \"metall\"; did you mean \"metal\"?",
+        ),
+    ] {
+        let error = error(text);
+        assert_eq!(
+            error,
+            format!("/etc/tandem/config.toml{expected}"),
+            "for {text:?}"
+        );
+    }
+}
+
+#[test]
+fn mistakes_are_named_with_what_is_possible() {
+    for (text, expected) in [
+        (
+            "[server]\nmax_concurrent = 0",
+            "server.max_concurrent: 0 is not from 1 to 1024",
+        ),
+        (
+            "[server]\nmax_message_bytes = 1",
+            "server.max_message_bytes: 1 is not from 65536 to 1073741824",
+        ),
+        (
+            "[server]\ndrain_seconds = 100000",
+            "server.drain_seconds: 100000 is not from 0 to 3600",
+        ),
+        (
+            "[memory]\nbudget = \"3\"",
+            "memory.budget: \"3\" is not a size",
+        ),
+        (
+            "[engine]\nmax_step_rows = 0",
+            "engine.max_step_rows: 0 is not from 1 to 65536",
+        ),
+        ("[pairs.a]\ntarget = \"nonsense\"", "pairs.a.target: "),
+        (
+            "[pairs.a]\ntarget = \"a/b\"\ncontext_length = 1",
+            "pairs.a.context_length: 1 is not from 16",
+        ),
+        (
+            "default_pair = \"defautl\"",
+            "default_pair: there is no pair \"defautl\"; did you mean \"default\"?",
+        ),
+        (
+            "[pairs.a]\ntarget = \"a/b\"\n[pairs.b]\ntarget = \"a/b\"",
+            "default_pair: several pairs exist; name one of a, b",
+        ),
+        ("[pairs.a]\ndraft = \"a/b\"", ":1: missing field `target`"),
+        ("[server]\nmax_queue = -1", ":2: invalid value"),
+        ("[server]\nmax_queue = \"many\"", ":2: invalid type"),
+        ("[server\nmax_queue = 1", ":1: "),
+    ] {
+        let error = error(text);
+        assert!(error.contains(expected), "for {text:?}: {error}");
+    }
+}
+
+#[test]
+fn one_pair_of_another_name_is_the_default() {
+    assert_eq!(
+        parse("[pairs.only]\ntarget = \"a/b\"")
+            .expect("valid")
+            .default_pair,
+        "only"
+    );
+}
+
+#[test]
+fn a_missing_file_is_the_built_in_configuration_unless_somebody_named_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("config.toml");
+    assert_eq!(
+        Config::load(&path, false).expect("no file is fine"),
+        Config::built_in()
+    );
+    let error = Config::load(&path, true).expect_err("named").to_string();
+    assert!(error.contains("config.toml"), "{error}");
+    std::fs::write(&path, "[server]\nmax_queue = 1").expect("written");
+    let config = Config::load(&path, false).expect("valid");
+    assert_eq!((config.server.max_queue, config.path), (1, Some(path)));
+}
+
+#[test]
+fn the_budget_is_a_share_or_a_number() {
+    assert_eq!(Budget::Auto.bytes(10_000_000_000), 6_000_000_000);
+    assert_eq!(Budget::Bytes(5).bytes(10), 5);
+}
