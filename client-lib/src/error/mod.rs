@@ -1,0 +1,184 @@
+//! Every way in which a call can fail, by what the caller can do about it.
+
+mod status;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::launch::LaunchError;
+use crate::{PathsError, v1};
+
+/// Why a call failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Nothing answers on the socket.
+    #[error(
+        "no daemon answers on `{}` ({reason}); start it with `tandem daemon start`",
+        socket.display()
+    )]
+    DaemonUnavailable {
+        /// The socket that was tried.
+        socket: PathBuf,
+        /// What the system said.
+        reason: String,
+    },
+    /// The connection ended in the middle of a call.
+    #[error("the connection to the daemon broke ({reason}); it may have ended or been restarted")]
+    ConnectionLost {
+        /// What was noticed.
+        reason: String,
+    },
+    /// The daemon is loading its models, or ending.
+    #[error("the daemon is not ready: {message}{}", hint(*retry_after))]
+    NotReady {
+        /// What it said.
+        message: String,
+        /// When it asks to be called again.
+        retry_after: Option<Duration>,
+    },
+    /// The daemon has as many requests as it takes.
+    #[error("the daemon has no room for the request: {message}{}", hint(*retry_after))]
+    QueueFull {
+        /// What it said.
+        message: String,
+        /// When it asks to be called again.
+        retry_after: Option<Duration>,
+    },
+    /// Prompt and output do not fit the context of the target.
+    #[error(
+        "the prompt has {prompt_tokens} tokens, which leaves no room for {max_tokens} generated tokens in the context \
+         of {context_length} tokens; shorten the prompt or ask for fewer tokens"
+    )]
+    ContextOverflow {
+        /// Tokens of the prompt.
+        prompt_tokens: u64,
+        /// Tokens to generate.
+        max_tokens: u64,
+        /// Most tokens of prompt and output together.
+        context_length: u64,
+    },
+    /// No configured pair has this name.
+    #[error("{message}; `tandem status` lists the pairs")]
+    UnknownPair {
+        /// The name.
+        pair: String,
+        /// What the daemon said.
+        message: String,
+    },
+    /// Fields of the request are not possible.
+    #[error("the request is not valid: {message}")]
+    InvalidRequest {
+        /// What the daemon said.
+        message: String,
+        /// Which fields, and what is wrong with each.
+        fields: Vec<FieldError>,
+    },
+    /// Speculation was required, but nothing drafts.
+    #[error("{message}; drop the requirement to decode plainly")]
+    SpeculationUnavailable {
+        /// What the daemon said.
+        message: String,
+    },
+    /// The pair cannot serve this request until a person changes something, such as the configuration.
+    #[error("{message}")]
+    PairUnusable {
+        /// What the daemon said.
+        message: String,
+    },
+    /// The daemon belongs to another user.
+    #[error("the daemon refused the call: {message}")]
+    PermissionDenied {
+        /// What it said.
+        message: String,
+    },
+    /// The request's deadline passed.
+    #[error("the deadline passed: {message}")]
+    DeadlineExceeded {
+        /// Which limit.
+        message: String,
+    },
+    /// The daemon ended the stream without a final message.
+    #[error("the daemon ended the answer without a final message; its log may say why")]
+    UnexpectedEnd,
+    /// Any other status.
+    #[error("the daemon failed the call ({code:?}): {message}")]
+    Failed {
+        /// The status code.
+        code: tonic::Code,
+        /// What the daemon said.
+        message: String,
+    },
+    /// The paths of the daemon could not be told.
+    #[error(transparent)]
+    Paths(#[from] PathsError),
+    /// The socket path cannot be handed to the transport.
+    #[error("the socket path `{}` is not UTF-8; set TANDEM_SOCKET to one that is", socket.display())]
+    SocketPathNotUtf8 {
+        /// The path.
+        socket: PathBuf,
+    },
+    /// The daemon could not be started.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// The blocking client's runtime could not be made.
+    #[error("cannot start the client's runtime: {source}")]
+    Runtime {
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+/// What is wrong with one field of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    /// Name of the field, as in the service definition.
+    pub field: String,
+    /// What is wrong with it.
+    pub description: String,
+}
+
+impl Error {
+    /// Says whether nothing answered on the socket, or nothing any more.
+    #[must_use]
+    pub fn is_unavailable(&self) -> bool {
+        matches!(
+            self,
+            Self::DaemonUnavailable { .. } | Self::ConnectionLost { .. }
+        )
+    }
+
+    /// Returns when the daemon asks to be called again, where it does.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::NotReady { retry_after, .. } | Self::QueueFull { retry_after, .. } => {
+                *retry_after
+            }
+            _ => None,
+        }
+    }
+
+    /// Says whether the same call may succeed a little later without anybody changing anything.
+    pub(crate) fn may_pass(&self) -> bool {
+        self.is_unavailable() || matches!(self, Self::NotReady { .. })
+    }
+
+    pub(crate) fn deadline(limit: Duration) -> Self {
+        Self::DeadlineExceeded {
+            message: format!("no complete answer within {:.1} s", limit.as_secs_f64()),
+        }
+    }
+}
+
+/// The daemon's answer to why a pair is not loaded, where it gave one.
+pub(crate) fn load_failure(pair: &v1::PairInfo) -> Option<String> {
+    let idle = pair.residency() == v1::Residency::Cold;
+    (idle && !pair.error.is_empty()).then(|| pair.error.clone())
+}
+
+fn hint(retry_after: Option<Duration>) -> String {
+    retry_after.map_or_else(String::new, |pause| {
+        format!("; try again in {:.1} s", pause.as_secs_f64())
+    })
+}
