@@ -93,7 +93,7 @@ fn ordinary_conversations_tokenize_as_their_rendering() {
 #[test]
 fn a_beginning_token_comes_once() {
     let file = byte_tokenizer(&CONTROLS)
-        .u32("tokenizer.ggml.bos_token_id", 259)
+        .u32("tokenizer.ggml.bos_token_id", 260)
         .bool("tokenizer.ggml.add_bos_token", true);
     let tokenizer = Tokenizer::from_gguf(&open(&file.finish())).unwrap();
     for source in [

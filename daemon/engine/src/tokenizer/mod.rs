@@ -6,6 +6,7 @@
 mod bpe;
 mod byte_level;
 mod compare;
+mod encode;
 mod error;
 mod pre;
 mod special;
@@ -22,7 +23,7 @@ pub use error::TokenizerError;
 pub use vocabulary::TokenKind;
 
 use bpe::ByteLevelBpe;
-use special::{Fragment, SpecialSet};
+use special::SpecialSet;
 use spm::SentencePiece;
 use vocabulary::Vocabulary;
 
@@ -106,82 +107,6 @@ impl Tokenizer {
             piece_ends,
             adds_bos,
         })
-    }
-
-    /// The tokens of text; no beginning-of-sequence token is added, whatever [`Self::adds_bos`] says.
-    #[must_use]
-    pub fn encode(&self, text: &str, special: SpecialTokens) -> Vec<TokenId> {
-        let set = match special {
-            SpecialTokens::Parse => &self.all_special,
-            SpecialTokens::AsText => &self.whole_text,
-        };
-        let mut ids = Vec::new();
-        self.encode_fragments(&set.split(text), true, &mut ids);
-        ids
-    }
-
-    /// The tokens of text whose control tokens count, where `clean` is applied to what lies between them.
-    pub(crate) fn encode_guarded(
-        &self,
-        text: &str,
-        clean: impl Fn(&str) -> String,
-    ) -> Vec<TokenId> {
-        let mut ids = Vec::new();
-        let mut at_start = true;
-        for fragment in self.all_special.split(text) {
-            match fragment {
-                Fragment::Special(id) => ids.push(id),
-                Fragment::Text(text) => {
-                    let text = clean(text);
-                    self.encode_fragments(&self.whole_text.split(&text), at_start, &mut ids);
-                }
-            }
-            at_start = matches!(fragment, Fragment::Special(_));
-        }
-        ids
-    }
-
-    fn encode_fragments(
-        &self,
-        fragments: &[Fragment<'_>],
-        mut at_start: bool,
-        ids: &mut Vec<TokenId>,
-    ) {
-        for fragment in fragments {
-            match (fragment, &self.model) {
-                (Fragment::Special(id), _) => ids.push(*id),
-                (Fragment::Text(text), Model::Bpe(bpe)) => bpe.encode(text, ids),
-                (Fragment::Text(text), Model::SentencePiece(spm)) => {
-                    spm.encode(&self.vocabulary, text, at_start, ids);
-                }
-            }
-            at_start = matches!(fragment, Fragment::Special(_));
-        }
-    }
-
-    /// The text of tokens, special ones left out; bytes that are no character become U+FFFD.
-    #[must_use]
-    pub fn decode(&self, ids: &[TokenId]) -> String {
-        let text = ids.iter().filter(|&&id| !self.is_special(id));
-        let mut pieces = text.map(|&id| self.piece(id).unwrap_or_default());
-        let mut bytes = Vec::new();
-        if let Some(first) = pieces.next() {
-            let prefix: &[u8] = if self.has_space_prefix() { b" " } else { b"" };
-            bytes.extend(first.strip_prefix(prefix).unwrap_or(first));
-        }
-        bytes.extend(pieces.flatten());
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
-
-    /// The tokens of bytes that need not be UTF-8; each byte that is part of no character counts as U+FFFD.
-    #[must_use]
-    pub fn encode_bytes(&self, bytes: &[u8], special: SpecialTokens) -> Vec<TokenId> {
-        let mut text = String::with_capacity(bytes.len());
-        for chunk in bytes.utf8_chunks() {
-            text.push_str(chunk.valid());
-            text.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
-        }
-        self.encode(&text, special)
     }
 
     /// The bytes of a token, which may be part of a character; of a special token, its name. `None` beyond the

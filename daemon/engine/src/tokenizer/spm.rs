@@ -70,11 +70,22 @@ impl SentencePiece {
         for piece in self.merge(vocabulary, &text) {
             match vocabulary.id(piece) {
                 Some(id) => into.push(id),
-                None => match (&self.bytes, vocabulary.unknown) {
-                    (Some(bytes), _) => into.extend(piece.bytes().map(|b| bytes[usize::from(b)])),
-                    (None, unknown) => into.extend(unknown),
-                },
+                None => self.encode_raw(vocabulary, piece.as_bytes(), into),
             }
+        }
+    }
+
+    /// Appends the tokens of bytes that no piece holds: one each, or the unknown token where the vocabulary has no bytes.
+    pub(super) fn encode_raw(
+        &self,
+        vocabulary: &Vocabulary,
+        bytes: &[u8],
+        into: &mut Vec<TokenId>,
+    ) {
+        match &self.bytes {
+            Some(tokens) => into.extend(bytes.iter().map(|&byte| tokens[usize::from(byte)])),
+            None if bytes.is_empty() => {}
+            None => into.extend(vocabulary.unknown),
         }
     }
 

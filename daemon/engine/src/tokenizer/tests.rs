@@ -70,19 +70,19 @@ fn markers_are_control_tokens_whatever_the_file_says() {
         .str("tokenizer.ggml.pre", "gpt-2")
         .strings(
             "tokenizer.ggml.tokens",
-            &["a", "<|im_end|>", "<b>", "<start_of_turn>"],
+            &["a", "<|im_end|>", "<b>", "<start_of_turn>", "</s>"],
         )
-        .i32s("tokenizer.ggml.token_type", &[1, 1, 4, 4])
+        .i32s("tokenizer.ggml.token_type", &[1, 1, 4, 4, 4])
         .strings("tokenizer.ggml.merges", &[""; 0]);
     let t = build(&file);
     assert_eq!(
-        [0, 1, 2, 3].map(|id| t.is_special(id)),
-        [false, true, false, true]
+        [0, 1, 2, 3, 4].map(|id| t.is_special(id)),
+        [false, true, false, true, true]
     );
     // User-defined tokens are text that is always whole.
     assert_eq!(
         t.encode("a<b><|im_end|><start_of_turn>", SpecialTokens::AsText),
-        [0, 2, 0, 0]
+        [0, 2, 0]
     );
     assert_eq!(t.encode("a<b><|im_end|>", SpecialTokens::Parse), [0, 2, 1]);
 }

@@ -78,7 +78,8 @@ impl Vocabulary {
             ids.entry(text.clone()).or_insert(id);
         }
         for (text, kind) in texts.iter().zip(&mut kinds) {
-            if matches!(kind, TokenKind::Normal | TokenKind::UserDefined) && is_marker(text) {
+            let ends_turn = *kind == TokenKind::UserDefined && END_NAMES.contains(&text.as_str());
+            if ends_turn || (*kind != TokenKind::Unused && is_marker(text)) {
                 *kind = TokenKind::Control;
             }
         }
