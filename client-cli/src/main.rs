@@ -1,1 +1,72 @@
-fn main() {}
+//! `tandem`: text generation, and the daemon behind it, from the command line.
+//!
+//! Owns arguments, what people and scripts see, and exit codes. Must not know how a call is made or a model run: calls
+//! go through `tandem-client`, and `daemon run` hands over to `tandem-daemon`.
+//!
+//! Map: `args` is the command line as types; `commands` has one file per subcommand; `startup` brings the daemon up;
+//! `output` alone writes to standard output; `failure` turns errors into exit codes.
+
+mod args;
+mod commands;
+mod failure;
+mod json;
+mod output;
+mod progress;
+mod startup;
+mod summary;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command, DaemonCommand};
+use failure::Failure;
+use tandem_client::Paths;
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        #[cfg(feature = "daemon")]
+        Command::Daemon(DaemonCommand::Run(args)) => tandem_daemon::cli::main(&args),
+        Command::Pull(args) => match Paths::from_env() {
+            Ok(paths) => commands::pull::run(args, &paths.models_dir()),
+            Err(error) => Failure::from(error).report(),
+        },
+        command => client_main(command),
+    }
+}
+
+/// Runs everything that is a client of the daemon.
+fn client_main(command: Command) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(source) => return Failure::io("start the runtime", source).report(),
+    };
+    match runtime.block_on(dispatch(command)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+async fn dispatch(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Run(args) => commands::run::run(args).await,
+        Command::Chat(args) => commands::chat::run(args).await,
+        Command::Status(args) => commands::status::run(args).await,
+        Command::Tokenize(args) => commands::tokenize::run(args).await,
+        Command::Pull(_) => unreachable!("`main` pulls outside of the client's runtime"),
+        Command::Completions { shell } => commands::completions::run(shell),
+        Command::Daemon(command) => match command {
+            DaemonCommand::Start => commands::daemon::start().await,
+            DaemonCommand::Stop(args) => commands::daemon::stop(args).await,
+            DaemonCommand::Restart(args) => commands::daemon::restart(args).await,
+            DaemonCommand::Logs(args) => commands::logs::run(args).await,
+            #[cfg(feature = "daemon")]
+            DaemonCommand::Run(_) => {
+                unreachable!("`main` runs the daemon outside of the client's runtime")
+            }
+        },
+    }
+}

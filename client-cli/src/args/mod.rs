@@ -1,0 +1,219 @@
+//! The command line as types.
+
+mod sampling;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+use tandem_client::{GenerateRequest, v1};
+
+use sampling::SamplingArgs;
+
+/// Generate text with models that stay in memory
+#[derive(Debug, Parser)]
+#[command(name = "tandem", version, max_term_width = 100, after_help = AFTER_HELP)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Exit codes: 0 success, 1 the request failed, 2 bad arguments, 69 no daemon, 78 bad configuration, 130 interrupted.
+Environment: TANDEM_HOME puts all files under one directory; TANDEM_SOCKET and TANDEM_CONFIG name one file each;
+TANDEM_DAEMON names the daemon to start.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Answer one prompt and exit
+    Run(RunArgs),
+    /// Hold a conversation: one line is one turn; /reset forgets it, /exit or Ctrl-D ends, Ctrl-C stops an answer
+    Chat(ChatArgs),
+    /// Show what the daemon is doing: memory, pairs, queues, totals
+    Status(StatusArgs),
+    /// Turn text into token ids
+    Tokenize(TokenizeArgs),
+    /// Fetch models, so that no request has to wait for them
+    Pull(crate::commands::pull::Args),
+    /// Start, stop and watch the daemon
+    #[command(subcommand)]
+    Daemon(DaemonCommand),
+    /// Print a script that completes arguments in a shell
+    Completions {
+        /// Shell to complete in
+        shell: Shell,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Prompt; several words are joined with spaces, and piped standard input follows after a blank line
+    pub(crate) prompt: Vec<String>,
+    /// Read the prompt from a file, `-` for standard input; it follows the words after a blank line
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// Send the text as it is, without the model's chat template
+    #[arg(long, conflicts_with = "system")]
+    pub(crate) raw: bool,
+    /// Print one JSON object a line: each chunk, then the final message
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) generation: GenerationArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ChatArgs {
+    #[command(flatten)]
+    pub(crate) generation: GenerationArgs,
+}
+
+/// What `run` and `chat` share.
+#[derive(Debug, Args)]
+pub(crate) struct GenerationArgs {
+    /// Begin the conversation with this system message
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) system: Option<String>,
+    #[command(flatten)]
+    sampling: SamplingArgs,
+    /// Decode plainly [default: draft where it pays]
+    #[arg(long, conflicts_with_all = ["require_draft", "draft_length"], help_heading = "Speculation")]
+    no_draft: bool,
+    /// Fail where no draft is resident
+    #[arg(long, help_heading = "Speculation")]
+    require_draft: bool,
+    /// Draft exactly this many tokens a step, 0 to 63 [default: what pays]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=63), help_heading = "Speculation")]
+    draft_length: Option<u32>,
+    /// Fail when the answer is not complete after this long, such as 90, 90s, 500ms or 5m [default: no limit]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    timeout: Option<Duration>,
+    /// Print no statistics and no progress on standard error
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+}
+
+/// Who serves the call.
+#[derive(Debug, Args)]
+pub(crate) struct TargetArgs {
+    /// Use this pair [default: the configured default pair]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub(crate) pair: String,
+    /// Fail where no daemon runs, rather than start one
+    #[arg(long)]
+    pub(crate) no_start: bool,
+}
+
+impl GenerationArgs {
+    /// Applies the arguments to a request.
+    pub(crate) fn apply(&self, request: GenerateRequest) -> GenerateRequest {
+        let speculation = match (self.no_draft, self.require_draft) {
+            (true, _) => v1::Speculation::Off,
+            (_, true) => v1::Speculation::Required,
+            _ => v1::Speculation::On,
+        };
+        let mut request = request
+            .pair(&self.target.pair)
+            .sampling(self.sampling.params())
+            .speculation(speculation);
+        if let Some(tokens) = self.draft_length {
+            request = request.draft_length(tokens);
+        }
+        if let Some(limit) = self.timeout {
+            request = request.deadline(limit);
+        }
+        request
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TokenizeArgs {
+    /// Text; several words are joined with spaces [default: standard input, as it is]
+    pub(crate) text: Vec<String>,
+    /// Print one token a line: its id, a tab, and its piece as a JSON string (U+FFFD for bytes that are not UTF-8)
+    #[arg(long)]
+    pub(crate) pieces: bool,
+    /// Print one JSON object: token_ids, and pieces as arrays of bytes
+    #[arg(long, conflicts_with = "pieces")]
+    pub(crate) json: bool,
+    /// Read special tokens spelled in the text as such [default: they stay text]
+    #[arg(long)]
+    pub(crate) parse_special: bool,
+    /// Put the model's beginning-of-text token first, where it has one
+    #[arg(long)]
+    pub(crate) add_bos: bool,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DaemonCommand {
+    /// Start the daemon in the background and wait until it serves
+    Start,
+    /// Let running requests finish, then end the daemon
+    Stop(StopArgs),
+    /// Stop the daemon where one runs, and start it
+    Restart(StopArgs),
+    /// Print the log of a daemon that was started in the background
+    Logs(LogsArgs),
+    /// Run the daemon here, in the foreground
+    #[cfg(feature = "daemon")]
+    Run(tandem_daemon::cli::Args),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StopArgs {
+    /// Wait at most this long for the daemon to end, such as 90, 90s or 5m
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
+    pub(crate) timeout: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogsArgs {
+    /// Go on printing what is added, until interrupted
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Begin this many lines before the end
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 200)]
+    pub(crate) lines: usize,
+}
+
+/// Parses a number of seconds, or a number with the unit `ms`, `s`, `m` or `h`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let split = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let scale = match unit.trim() {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("the units are ms, s, m and h".to_owned()),
+    };
+    let number: f64 = number
+        .parse()
+        .map_err(|_| "expected a number such as 90, 1.5m or 500ms".to_owned())?;
+    match Duration::try_from_secs_f64(number * scale) {
+        Ok(limit) if !limit.is_zero() => Ok(limit),
+        _ => Err("expected more than no time, and less than for ever".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

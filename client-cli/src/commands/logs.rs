@@ -1,0 +1,86 @@
+//! `tandem daemon logs`: what a daemon in the background wrote.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::time::Duration;
+
+use tandem_client::Paths;
+
+use crate::args::LogsArgs;
+use crate::failure::Failure;
+use crate::output::Output;
+
+const POLL: Duration = Duration::from_millis(200);
+
+pub(crate) async fn run(args: LogsArgs) -> Result<(), Failure> {
+    let path = Paths::from_env()?.log_file();
+    let failed = |source| Failure::io(format!("read `{}`", path.display()), source);
+    let mut file = match File::open(&path) {
+        Err(source) if source.kind() == std::io::ErrorKind::NotFound => {
+            return Err(Failure::NoLog(path));
+        }
+        opened => opened.map_err(failed)?,
+    };
+    let mut output = Output::new();
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(failed)?;
+    output.bytes(last_lines(&bytes, args.lines))?;
+    while args.follow {
+        tokio::select! {
+            () = tokio::time::sleep(POLL) => {}
+            _ = tokio::signal::ctrl_c() => return Err(Failure::Interrupted),
+        }
+        reopen_if_replaced(&mut file, &path);
+        bytes.clear();
+        file.read_to_end(&mut bytes).map_err(failed)?;
+        if !bytes.is_empty() {
+            output.bytes(&bytes)?;
+        }
+    }
+    Ok(())
+}
+
+/// A starting daemon sets a long log aside; go on with the new one, from its beginning.
+fn reopen_if_replaced(file: &mut File, path: &std::path::Path) {
+    let (Ok(position), Ok(now)) = (file.stream_position(), path.metadata()) else {
+        return;
+    };
+    if now.len() < position
+        && let Ok(mut fresh) = File::open(path)
+        && fresh.seek(SeekFrom::Start(0)).is_ok()
+    {
+        *file = fresh;
+    }
+}
+
+fn last_lines(bytes: &[u8], lines: usize) -> &[u8] {
+    let ends = bytes
+        .iter()
+        .enumerate()
+        .rev()
+        .filter(|(_, byte)| **byte == b'\n')
+        .map(|(index, _)| index + 1);
+    // The end of the last line does not begin another.
+    let begin = ends
+        .skip_while(|end| *end == bytes.len())
+        .nth(lines.saturating_sub(1));
+    if lines == 0 {
+        &[]
+    } else {
+        &bytes[begin.unwrap_or(0)..]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn last_lines_are_whole() {
+        assert_eq!(last_lines(b"a\nb\nc\n", 2), b"b\nc\n");
+        assert_eq!(last_lines(b"a\nb\nc", 2), b"b\nc");
+        assert_eq!(last_lines(b"a\nb\n", 9), b"a\nb\n");
+        assert_eq!(last_lines(b"a\n", 0), b"");
+        assert_eq!(last_lines(b"", 3), b"");
+    }
+}

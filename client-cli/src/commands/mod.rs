@@ -1,0 +1,11 @@
+//! One file per subcommand.
+
+pub(crate) mod chat;
+pub(crate) mod completions;
+pub(crate) mod daemon;
+mod input;
+pub(crate) mod logs;
+pub(crate) mod pull;
+pub(crate) mod run;
+pub(crate) mod status;
+pub(crate) mod tokenize;

@@ -1,0 +1,217 @@
+//! `tandem status`: what the daemon is doing.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use tandem_client::v1::{ModelInfo, PairStatus, StatusResponse};
+use tandem_client::{Client, Retry};
+
+use crate::args::StatusArgs;
+use crate::failure::Failure;
+use crate::json;
+use crate::output::Output;
+use crate::summary::milliseconds;
+
+pub(crate) async fn run(args: StatusArgs) -> Result<(), Failure> {
+    let status = Client::from_env()?
+        .with_retry(Retry::never())
+        .status()
+        .await?;
+    let mut output = Output::new();
+    if args.json {
+        output.json(&json::status(&status))
+    } else {
+        output.text(&table(&status))
+    }
+}
+
+fn table(status: &StatusResponse) -> String {
+    let mut text = String::new();
+    let uptime = Duration::from_secs_f64(milliseconds(status.uptime) / 1000.0);
+    let memory = status.memory.unwrap_or_default();
+    let totals = status.totals.unwrap_or_default();
+    let config = if status.config_path.is_empty() {
+        "none"
+    } else {
+        &status.config_path
+    };
+    let exact = if status.batch_invariant {
+        "batch-invariant"
+    } else {
+        "not batch-invariant"
+    };
+    row(
+        &mut text,
+        "daemon",
+        &format!(
+            "{}, process {}, up {}",
+            status.server_version,
+            status.pid,
+            clock(uptime)
+        ),
+    );
+    row(&mut text, "socket", &status.socket_path);
+    row(&mut text, "config", config);
+    row(
+        &mut text,
+        "backend",
+        &format!("{}, {exact}", status.backend),
+    );
+    row(
+        &mut text,
+        "memory",
+        &format!(
+            "{} of {} budget, {} in the machine",
+            bytes(memory.footprint),
+            bytes(memory.budget),
+            bytes(memory.physical)
+        ),
+    );
+    row(
+        &mut text,
+        "weights",
+        &format!(
+            "target {}, draft {}",
+            bytes(memory.target_weights),
+            bytes(memory.draft_weights)
+        ),
+    );
+    row(
+        &mut text,
+        "KV cache",
+        &format!(
+            "target {}, draft {}",
+            bytes(memory.target_kv),
+            bytes(memory.draft_kv)
+        ),
+    );
+    row(
+        &mut text,
+        "requests",
+        &format!(
+            "{} started, {} completed, {} cancelled, {} failed, {} rejected",
+            totals.started, totals.completed, totals.cancelled, totals.failed, totals.rejected
+        ),
+    );
+    row(
+        &mut text,
+        "tokens",
+        &format!(
+            "{} prompt, {} generated, {} drafted, {} accepted",
+            totals.prompt_tokens,
+            totals.completion_tokens,
+            totals.draft_tokens,
+            totals.accepted_tokens
+        ),
+    );
+    for pair in &status.pairs {
+        add_pair(&mut text, pair);
+    }
+    text
+}
+
+fn add_pair(text: &mut String, pair: &PairStatus) {
+    let info = pair.info.clone().unwrap_or_default();
+    let residency = json::enum_name(info.residency().as_str_name(), "RESIDENCY_");
+    let default = if info.is_default { ", default" } else { "" };
+    text.push('\n');
+    row(
+        text,
+        "pair",
+        &format!("{} ({residency}{default})", info.name),
+    );
+    row(
+        text,
+        "target",
+        &info.target.as_ref().map_or_else(|| "-".to_owned(), model),
+    );
+    row(
+        text,
+        "draft",
+        &info.draft.as_ref().map_or_else(|| "none".to_owned(), model),
+    );
+    row(text, "context", &format!("{} tokens", info.context_length));
+    row(
+        text,
+        "load",
+        &format!(
+            "{} running, {} waiting, room for {}",
+            pair.running, pair.waiting, pair.queue_capacity
+        ),
+    );
+    let off = &info.speculation_off_reason;
+    row(
+        text,
+        "speculation",
+        &if off.is_empty() {
+            "on".to_owned()
+        } else {
+            format!("off: {off}")
+        },
+    );
+    if !info.error.is_empty() {
+        row(text, "error", &info.error);
+    }
+    for warning in &info.warnings {
+        row(text, "warning", warning);
+    }
+}
+
+fn row(text: &mut String, name: &str, value: &str) {
+    writeln!(text, "{name:<12} {value}").expect("writing to a String does not fail");
+}
+
+fn model(model: &ModelInfo) -> String {
+    let name = if model.name.is_empty() {
+        &model.source
+    } else {
+        &model.name
+    };
+    let parameters = model.parameters as f64 / 1e6;
+    format!(
+        "{name}, {} {}, {parameters:.0} M parameters, {}",
+        model.architecture,
+        model.quantization,
+        bytes(model.weight_bytes)
+    )
+}
+
+fn bytes(count: u64) -> String {
+    let mut value = count as f64;
+    for unit in ["B", "KiB", "MiB"] {
+        if value < 1024.0 {
+            return format!("{value:.0} {unit}");
+        }
+        value /= 1024.0;
+    }
+    format!("{value:.1} GiB")
+}
+
+fn clock(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match (
+        seconds / 86400,
+        seconds / 3600 % 24,
+        seconds / 60 % 60,
+        seconds % 60,
+    ) {
+        (0, 0, 0, seconds) => format!("{seconds} s"),
+        (0, 0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (0, hours, minutes, _) => format!("{hours} h {minutes} min"),
+        (days, hours, ..) => format!("{days} d {hours} h"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_times_have_units() {
+        assert_eq!(bytes(1023), "1023 B");
+        assert_eq!(bytes(90 << 20), "90 MiB");
+        assert_eq!(bytes(3 << 29), "1.5 GiB");
+        assert_eq!(clock(Duration::from_secs(61)), "1 min 1 s");
+        assert_eq!(clock(Duration::from_secs(90_000)), "1 d 1 h");
+    }
+}

@@ -1,0 +1,133 @@
+//! What `--json` prints. Names follow the service definition; times are in milliseconds, memory in bytes.
+
+use serde_json::{Value, json};
+use tandem_client::v1::generate_complete::MatchedStop;
+use tandem_client::v1::{
+    GenerateChunk, GenerateComplete, MemoryStatus, ModelInfo, PairInfo, PairStatus, StatusResponse,
+    TokenizeResponse,
+};
+
+use crate::summary::{milliseconds, tokens_per_second};
+
+pub(crate) fn chunk(chunk: &GenerateChunk) -> Value {
+    json!({ "type": "chunk", "text": chunk.text, "token_ids": chunk.token_ids })
+}
+
+pub(crate) fn complete(complete: &GenerateComplete) -> Value {
+    let usage = complete.usage.unwrap_or_default();
+    let timings = complete.timings.unwrap_or_default();
+    let speculation = complete.speculation.clone().unwrap_or_default();
+    let (stop_string, stop_token_id) = match &complete.matched_stop {
+        Some(MatchedStop::MatchedStopString(text)) => (Some(text), None),
+        Some(MatchedStop::MatchedStopTokenId(id)) => (None, Some(id)),
+        None => (None, None),
+    };
+    json!({
+        "type": "complete",
+        "finish_reason": enum_name(complete.finish_reason().as_str_name(), "FINISH_REASON_"),
+        "matched_stop_string": stop_string,
+        "matched_stop_token_id": stop_token_id,
+        "usage": { "prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens },
+        "timings": {
+            "queue_ms": milliseconds(timings.queue),
+            "time_to_first_token_ms": milliseconds(timings.time_to_first_token),
+            "decode_ms": milliseconds(timings.decode),
+            "total_ms": milliseconds(timings.total),
+            "tokens_per_second": tokens_per_second(usage.completion_tokens, &timings),
+        },
+        "speculation": {
+            "enabled": speculation.enabled,
+            "off_reason": speculation.off_reason,
+            "drafter": speculation.drafter,
+            "steps": speculation.steps,
+            "drafted_steps": speculation.drafted_steps,
+            "draft_tokens": speculation.draft_tokens,
+            "accepted_tokens": speculation.accepted_tokens,
+            "mean_acceptance_length": speculation.mean_acceptance_length,
+            "accepted_per_position": speculation.accepted_per_position,
+        },
+        "pair": complete.pair,
+        "request_id": complete.request_id,
+    })
+}
+
+pub(crate) fn tokens(answer: &TokenizeResponse) -> Value {
+    json!({ "token_ids": answer.token_ids, "pieces": answer.pieces })
+}
+
+pub(crate) fn status(status: &StatusResponse) -> Value {
+    let totals = status.totals.unwrap_or_default();
+    json!({
+        "server_version": status.server_version,
+        "api_version": status.api_version,
+        "pid": status.pid,
+        "uptime_ms": milliseconds(status.uptime),
+        "socket_path": status.socket_path,
+        "config_path": status.config_path,
+        "backend": status.backend,
+        "batch_invariant": status.batch_invariant,
+        "memory": memory(status.memory),
+        "pairs": status.pairs.iter().map(pair).collect::<Vec<_>>(),
+        "totals": {
+            "started": totals.started,
+            "completed": totals.completed,
+            "cancelled": totals.cancelled,
+            "failed": totals.failed,
+            "rejected": totals.rejected,
+            "prompt_tokens": totals.prompt_tokens,
+            "completion_tokens": totals.completion_tokens,
+            "draft_tokens": totals.draft_tokens,
+            "accepted_tokens": totals.accepted_tokens,
+            "steps": totals.steps,
+        },
+    })
+}
+
+fn pair(pair: &PairStatus) -> Value {
+    let info: PairInfo = pair.info.clone().unwrap_or_default();
+    json!({
+        "name": info.name,
+        "is_default": info.is_default,
+        "residency": enum_name(info.residency().as_str_name(), "RESIDENCY_"),
+        "error": info.error,
+        "target": info.target.as_ref().map(model),
+        "draft": info.draft.as_ref().map(model),
+        "speculation_off_reason": info.speculation_off_reason,
+        "context_length": info.context_length,
+        "warnings": info.warnings,
+        "running": pair.running,
+        "waiting": pair.waiting,
+        "queue_capacity": pair.queue_capacity,
+        "memory": memory(pair.memory),
+    })
+}
+
+fn model(model: &ModelInfo) -> Value {
+    json!({
+        "source": model.source,
+        "name": model.name,
+        "architecture": model.architecture,
+        "quantization": model.quantization,
+        "parameters": model.parameters,
+        "weight_bytes": model.weight_bytes,
+        "vocabulary_size": model.vocabulary_size,
+    })
+}
+
+fn memory(memory: Option<MemoryStatus>) -> Value {
+    let memory = memory.unwrap_or_default();
+    json!({
+        "footprint": memory.footprint,
+        "budget": memory.budget,
+        "target_weights": memory.target_weights,
+        "draft_weights": memory.draft_weights,
+        "target_kv": memory.target_kv,
+        "draft_kv": memory.draft_kv,
+        "physical": memory.physical,
+    })
+}
+
+/// Turns the name of an enum value into the word that people use.
+pub(crate) fn enum_name(name: &str, prefix: &str) -> String {
+    name.strip_prefix(prefix).unwrap_or(name).to_lowercase()
+}

@@ -1,0 +1,59 @@
+//! Progress on standard error: a spinner in a terminal, plain lines elsewhere.
+
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Elsewhere than in a terminal, a wait that goes on is mentioned this often.
+const REMIND: Duration = Duration::from_secs(10);
+
+/// Shows what is being waited for.
+#[derive(Debug)]
+pub(crate) enum Waiting {
+    Hidden,
+    Spinner(ProgressBar),
+    Lines {
+        last: Option<(&'static str, Duration)>,
+    },
+}
+
+impl Waiting {
+    pub(crate) fn new(quiet: bool) -> Self {
+        if quiet {
+            Self::Hidden
+        } else if io::stderr().is_terminal() {
+            let style =
+                ProgressStyle::with_template("{spinner} {msg}").expect("the template is valid");
+            Self::Spinner(ProgressBar::new_spinner().with_style(style))
+        } else {
+            Self::Lines { last: None }
+        }
+    }
+
+    /// Says what is going on and for how long it has.
+    pub(crate) fn show(&mut self, what: &'static str, elapsed: Duration) {
+        match self {
+            Self::Hidden => {}
+            Self::Spinner(bar) => {
+                bar.set_message(format!("{what} {:.1} s", elapsed.as_secs_f64()));
+                bar.tick();
+            }
+            Self::Lines { last } => {
+                let due = last.is_none_or(|(before, at)| before != what || elapsed >= at + REMIND);
+                if due {
+                    eprintln!("tandem: {what} ({} s)", elapsed.as_secs());
+                    *last = Some((what, elapsed));
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Self::Spinner(bar) = self {
+            bar.finish_and_clear();
+        }
+    }
+}

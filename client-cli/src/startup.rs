@@ -1,0 +1,97 @@
+//! Bringing the daemon up before a call.
+
+use tandem_client::launch::{Launcher, Outcome, Progress};
+use tandem_client::{Client, Error, Paths, Retry};
+use tandem_models::{ModelRef, PullError, Store};
+
+use crate::args::TargetArgs;
+use crate::commands::pull;
+use crate::failure::Failure;
+use crate::progress::Waiting;
+
+/// Returns a client of the daemon of this environment, which is started first unless the arguments forbid it.
+pub(crate) async fn client(target: &TargetArgs, quiet: bool) -> Result<Client, Failure> {
+    let paths = Paths::from_env()?;
+    let client = Client::new(&paths.socket)?;
+    if !target.no_start {
+        // A pair that did not load is the answer to the call itself, which may name another pair.
+        start(&client, &paths, quiet).await?;
+    }
+    Ok(client)
+}
+
+/// Starts the daemon where none runs, and waits until it serves or gave up loading its default pair.
+pub(crate) async fn start(client: &Client, paths: &Paths, quiet: bool) -> Result<Outcome, Failure> {
+    let none_answers = match client.clone().with_retry(Retry::never()).health().await {
+        Ok(_) | Err(Error::DeadlineExceeded { .. }) => false,
+        Err(error) if error.is_unavailable() => true,
+        Err(error) => return Err(error.into()),
+    };
+    if none_answers {
+        ensure_models(paths, quiet)?;
+    }
+    let mut waiting = Waiting::new(quiet);
+    let mut show = |progress| match progress {
+        Progress::Starting { elapsed } => waiting.show("starting the daemon", elapsed),
+        Progress::Loading { elapsed } => waiting.show("loading the models", elapsed),
+    };
+    Ok(launcher(paths.clone())?
+        .ensure_running(client, &mut show)
+        .await?)
+}
+
+/// Fetches the configured models that are missing, so that the daemon never has to.
+fn ensure_models(paths: &Paths, quiet: bool) -> Result<(), Failure> {
+    let store = Store::from_env(paths.models_dir()).map_err(PullError::from)?;
+    for model in configured_models(paths) {
+        let is_remote = matches!(model, ModelRef::Hub(_));
+        if is_remote && store.locate(&model).map_err(PullError::from)?.is_none() {
+            pull::fetch(&store, &model, quiet)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the models of all pairs; none where the configuration is wrong, which the daemon reports when it starts.
+#[cfg(feature = "daemon")]
+fn configured_models(paths: &Paths) -> Vec<ModelRef> {
+    let Ok(config) = tandem_daemon::config::Config::load(&paths.config_file, false) else {
+        return Vec::new();
+    };
+    config
+        .pairs
+        .into_values()
+        .flat_map(|pair| [Some(pair.target), pair.draft])
+        .flatten()
+        .collect()
+}
+
+/// Returns the default pair. With a configuration file the models are what that says, and only the daemon reads it.
+#[cfg(not(feature = "daemon"))]
+fn configured_models(paths: &Paths) -> Vec<ModelRef> {
+    if paths.config_file.exists() {
+        Vec::new()
+    } else {
+        vec![ModelRef::default_target(), ModelRef::default_draft()]
+    }
+}
+
+/// This binary contains the daemon; somebody who names another one means it.
+#[cfg(feature = "daemon")]
+fn launcher(paths: Paths) -> Result<Launcher, Failure> {
+    if std::env::var_os("TANDEM_DAEMON").is_some_and(|program| !program.is_empty()) {
+        return Ok(Launcher::find(paths).map_err(Error::from)?);
+    }
+    let program =
+        std::env::current_exe().map_err(|source| Failure::io("find this program", source))?;
+    Ok(Launcher::new(
+        program,
+        ["daemon".into(), "run".into()],
+        paths,
+    ))
+}
+
+#[cfg(not(feature = "daemon"))]
+fn launcher(paths: Paths) -> Result<Launcher, Failure> {
+    Ok(Launcher::find(paths).map_err(Error::from)?)
+}

@@ -1,0 +1,122 @@
+//! One line about a finished request.
+
+use std::time::Duration;
+
+use tandem_client::v1::{GenerateComplete, SpeculationStats, Timings};
+
+/// Words what a request took and what speculation did for it.
+pub(crate) fn line(complete: &GenerateComplete) -> String {
+    let timings = complete.timings.unwrap_or_default();
+    let speculation = complete.speculation.clone().unwrap_or_default();
+    let tokens = complete.usage.unwrap_or_default().completion_tokens;
+    let mut parts = vec![format!(
+        "TTFT {:.0} ms",
+        milliseconds(timings.time_to_first_token)
+    )];
+    if let Some(rate) = tokens_per_second(tokens, &timings) {
+        parts.push(format!("{rate:.1} tokens/s"));
+    }
+    parts.push(format!(
+        "{tokens} {}",
+        if tokens == 1 { "token" } else { "tokens" }
+    ));
+    if speculation.draft_tokens > 0 {
+        parts.push(format!(
+            "drafted {}, accepted {}, mean acceptance length {:.1}",
+            speculation.draft_tokens,
+            speculation.accepted_tokens,
+            speculation.mean_acceptance_length
+        ));
+    }
+    parts.push(speculation_state(&speculation));
+    parts.join(" · ")
+}
+
+/// Returns the decoding rate: the first token belongs to the prefill, so one token has none.
+pub(crate) fn tokens_per_second(tokens: u32, timings: &Timings) -> Option<f64> {
+    let seconds = milliseconds(timings.decode) / 1000.0;
+    (tokens > 1 && seconds > 0.0).then(|| f64::from(tokens - 1) / seconds)
+}
+
+fn speculation_state(stats: &SpeculationStats) -> String {
+    match (
+        stats.enabled && (stats.draft_tokens > 0 || stats.off_reason.is_empty()),
+        stats.off_reason.as_str(),
+    ) {
+        (true, "") => "speculation on".to_owned(),
+        (true, reason) => format!("speculation on in part: {reason}"),
+        (false, "") => "speculation off".to_owned(),
+        (false, reason) => format!("speculation off: {reason}"),
+    }
+}
+
+/// Converts a duration of the service; an absent or impossible one counts as none.
+pub(crate) fn milliseconds<D: TryInto<Duration>>(duration: Option<D>) -> f64 {
+    duration
+        .and_then(|duration| duration.try_into().ok())
+        .unwrap_or_default()
+        .as_secs_f64()
+        * 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tandem_client::v1::Usage;
+
+    fn complete(tokens: u32, speculation: SpeculationStats) -> GenerateComplete {
+        GenerateComplete {
+            usage: Some(Usage {
+                prompt_tokens: 4,
+                completion_tokens: tokens,
+            }),
+            timings: Some(Timings {
+                time_to_first_token: Duration::from_millis(84).try_into().ok(),
+                decode: Duration::from_secs(2).try_into().ok(),
+                ..Default::default()
+            }),
+            speculation: Some(speculation),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn with_speculation() {
+        let stats = SpeculationStats {
+            enabled: true,
+            draft_tokens: 96,
+            accepted_tokens: 71,
+            mean_acceptance_length: 2.84,
+            ..Default::default()
+        };
+        assert_eq!(
+            line(&complete(129, stats)),
+            "TTFT 84 ms · 64.0 tokens/s · 129 tokens · drafted 96, accepted 71, mean acceptance length 2.8 · speculation on"
+        );
+    }
+
+    #[test]
+    fn without_speculation() {
+        let stats = SpeculationStats {
+            off_reason: "the pair has no draft".to_owned(),
+            ..Default::default()
+        };
+        assert_eq!(
+            line(&complete(1, stats)),
+            "TTFT 84 ms · 1 token · speculation off: the pair has no draft"
+        );
+    }
+
+    #[test]
+    fn drafting_that_ended_early_names_the_reason() {
+        let stats = SpeculationStats {
+            enabled: true,
+            draft_tokens: 3,
+            off_reason: "drafting did not pay".to_owned(),
+            ..Default::default()
+        };
+        assert!(
+            line(&complete(2, stats)).ends_with("speculation on in part: drafting did not pay")
+        );
+    }
+}
