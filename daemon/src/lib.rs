@@ -43,7 +43,7 @@ mod status;
 mod worker;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tandem_models::Store;
 use tokio::sync::mpsc;
@@ -57,6 +57,9 @@ use crate::platform::Platform;
 use crate::record::Totals;
 use crate::service::{Daemon, Entropy};
 use crate::worker::Worker;
+
+/// How long the step in progress may take before the daemon ends without it.
+const ENGINE_STOP: Duration = Duration::from_millis(500);
 
 /// Everything a daemon is made of.
 #[derive(Debug)]
@@ -132,7 +135,7 @@ pub async fn run(setup: Setup, signals: mpsc::Receiver<()>) -> Result<(), RunErr
         })
         .collect();
     let totals = Arc::new(Totals::default());
-    let (worker, engine_ended) =
+    let (worker, mut engine_ended) =
         Worker::start(pairs.len(), pairs.len() * capacity, Arc::clone(&totals))
             .map_err(system("start the engine thread"))?;
     tracing::info!(
@@ -169,8 +172,12 @@ pub async fn run(setup: Setup, signals: mpsc::Receiver<()>) -> Result<(), RunErr
         totals,
         entropy: Entropy::default(),
     });
-    let result = server::serve(&daemon, socket, signals, engine_ended).await;
+    let result = server::serve(&daemon, socket, signals, &mut engine_ended).await;
     worker.stop();
+    if result.is_ok() {
+        // So that requests which it still holds get their log lines; a step that takes longer is left behind.
+        let _step_in_progress = tokio::time::timeout(ENGINE_STOP, &mut engine_ended).await;
+    }
     tracing::info!(uptime_s = daemon.started.elapsed().as_secs(), "ended");
     drop(hold);
     result

@@ -31,7 +31,7 @@ pub(crate) async fn serve(
     daemon: &Arc<Daemon>,
     listener: UnixListener,
     mut signals: mpsc::Receiver<()>,
-    mut engine_ended: oneshot::Receiver<()>,
+    engine_ended: &mut oneshot::Receiver<()>,
 ) -> Result<(), RunError> {
     let (reporter, health_service) = tonic_health::server::health_reporter();
     reporter
@@ -72,7 +72,7 @@ pub(crate) async fn serve(
                 Ok(Ok(())) | Err(_) => Err(RunError::ServerEnded),
             };
         }
-        _ = &mut engine_ended => {
+        _ = engine_ended => {
             daemon.lifecycle.enter(Phase::Ended);
             return Err(RunError::EngineThreadEnded);
         }

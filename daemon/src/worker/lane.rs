@@ -174,23 +174,24 @@ impl Lane {
             self.fail_all(&|| errors::internal("the engine lost the request"));
             return Ok(());
         }
-        let before = self.engine.steps();
+        let (began, before) = (Instant::now(), self.engine.steps());
         let outputs = self.engine.step(&Instant::now)?;
         Totals::add(&totals.steps, self.engine.steps() - before);
         // Before the clients hear, so that the status they may ask for next is up to date.
         self.publish();
         let now = Instant::now();
         for output in outputs {
-            self.deliver(output, now);
+            self.deliver(output, began, now);
         }
         Ok(())
     }
 
-    fn deliver(&mut self, output: Output, now: Instant) {
+    /// Passes on what a step said that took from `began` to `now`; it admits before it computes.
+    fn deliver(&mut self, output: Output, began: Instant, now: Instant) {
         match output {
             Output::Admitted { id } => {
                 if let Some(live) = self.live.get_mut(&id) {
-                    live.record.admitted(now);
+                    live.record.admitted(began);
                 }
             }
             Output::Tokens {
