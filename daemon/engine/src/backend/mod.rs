@@ -2,6 +2,7 @@
 //! cache. A backend knows nothing of architectures, sequences' texts or speculation; it sees rows.
 
 pub mod candle;
+pub mod cpu;
 mod plan;
 
 pub use plan::{Group, RowPlan};
