@@ -42,6 +42,7 @@ mod service;
 mod status;
 mod worker;
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -153,6 +154,7 @@ pub async fn run(setup: Setup, signals: mpsc::Receiver<()>) -> Result<(), RunErr
         store,
         worker: worker.clone(),
         engine: config.engine.clone(),
+        cores: cores(platform.as_ref()),
         budget,
         max_sequences: config.server.max_concurrent,
     };
@@ -181,4 +183,13 @@ pub async fn run(setup: Setup, signals: mpsc::Receiver<()>) -> Result<(), RunErr
     tracing::info!(uptime_s = daemon.started.elapsed().as_secs(), "ended");
     drop(hold);
     result
+}
+
+/// Returns how many threads compute best: one per performance core, or per core where they are alike.
+fn cores(platform: &dyn Platform) -> NonZeroUsize {
+    platform
+        .performance_cores()
+        .and_then(NonZeroUsize::new)
+        .or_else(|| std::thread::available_parallelism().ok())
+        .unwrap_or(NonZeroUsize::MIN)
 }

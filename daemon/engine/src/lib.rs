@@ -8,6 +8,7 @@ pub mod detokenizer;
 pub mod draft;
 pub mod engine;
 pub mod gguf;
+mod hardware;
 pub mod model;
 pub mod pair;
 pub mod policy;

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::backend::candle::CandleBackend;
-use crate::backend::{Backend, BackendError};
+use crate::backend::BackendError;
 use crate::draft::{Drafter, ModelDrafter};
 use crate::gguf::{Gguf, GgufError};
-use crate::model::{Decoder, LanguageModel, ModelConfig, ModelError};
+pub use crate::hardware::Device;
+use crate::hardware::Hardware;
+use crate::model::{LanguageModel, ModelConfig, ModelError};
 use crate::template::ChatTemplate;
 use crate::tokenizer::{Tokenizer, TokenizerError, VocabularyDifference};
 
@@ -21,18 +22,6 @@ pub struct PairFiles {
     pub target: PathBuf,
     /// GGUF file of the draft; `None`: plain decoding.
     pub draft: Option<PathBuf>,
-}
-
-/// What a pair runs on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Device {
-    /// The CPU.
-    #[default]
-    Cpu,
-    /// The first Metal GPU; needs a build with the `metal` feature.
-    Metal,
-    /// The first CUDA GPU; needs a build with the `cuda` feature.
-    Cuda,
 }
 
 /// How to load a pair.
@@ -244,24 +233,16 @@ impl Header {
         role: &'static str,
         path: &Path,
         context_length: usize,
-        device: Device,
+        hardware: Hardware,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Box<dyn LanguageModel>, LoadError> {
-        let decoder = Decoder::load(backend(device)?, &self.gguf, context_length, progress)
+        hardware
+            .load(&self.gguf, context_length, progress)
             .map_err(|source| LoadError::Model {
                 role,
                 path: path.to_owned(),
                 source,
-            })?;
-        Ok(Box::new(decoder))
-    }
-}
-
-fn backend(device: Device) -> Result<CandleBackend, BackendError> {
-    match device {
-        Device::Cpu => Ok(CandleBackend::cpu()),
-        Device::Metal => CandleBackend::metal(),
-        Device::Cuda => CandleBackend::cuda(),
+            })
     }
 }
 
@@ -269,6 +250,8 @@ fn backend(device: Device) -> Result<CandleBackend, BackendError> {
 struct Inspected {
     target: Header,
     draft: Option<Header>,
+    /// The target's.
+    hardware: Hardware,
     report: PairReport,
 }
 
@@ -279,7 +262,7 @@ fn inspect(files: &PairFiles, options: &LoadOptions) -> Result<Inspected, LoadEr
         .as_ref()
         .map(|path| Header::read("draft", path))
         .transpose()?;
-    let backend = backend(options.device)?;
+    let hardware = Hardware::open(options.device)?;
     let mut warnings = Vec::new();
 
     let trained = target.config.context_length;
@@ -306,7 +289,7 @@ fn inspect(files: &PairFiles, options: &LoadOptions) -> Result<Inspected, LoadEr
     let headers = || std::iter::once(&target).chain(&draft);
     let weights = headers().map(Header::weight_bytes).sum::<u64>();
     let position: u64 = headers()
-        .map(|header| backend.cache_bytes_per_position(header.config.cache_shape()))
+        .map(|header| hardware.cache_bytes_per_position(header.config.cache_shape()))
         .sum();
     let cache = position.saturating_mul(context_length as u64);
     let needed = weights.saturating_add(cache);
@@ -325,12 +308,13 @@ fn inspect(files: &PairFiles, options: &LoadOptions) -> Result<Inspected, LoadEr
         context_length,
         footprint: needed,
         warnings,
-        backend: backend.name(),
-        batch_invariant: backend.batch_invariant(),
+        backend: hardware.name(),
+        batch_invariant: hardware.batch_invariant(),
     };
     Ok(Inspected {
         target,
         draft,
+        hardware,
         report,
     })
 }
@@ -356,6 +340,7 @@ impl ModelPair {
         let Inspected {
             target,
             draft,
+            hardware,
             report,
         } = inspect(files, options)?;
         let total_bytes = report.target.weight_bytes
@@ -377,7 +362,7 @@ impl ModelPair {
         let drafter = match (draft, &files.draft, &report.draft) {
             (Some(draft), Some(path), Some(summary)) => {
                 let model =
-                    draft.load("draft", path, context_length, options.device, &mut advance)?;
+                    draft.load("draft", path, context_length, Hardware::open(options.device)?, &mut advance)?;
                 let drafter = ModelDrafter::new(model, summary.weight_bytes, options.max_step_rows);
                 Some(Box::new(drafter) as Box<dyn Drafter>)
             }
@@ -387,7 +372,7 @@ impl ModelPair {
             "target",
             &files.target,
             context_length,
-            options.device,
+            hardware,
             &mut advance,
         )?;
         let parts = PairParts {

@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use common::{LIMITS, Ran, greedy, run, run_all};
@@ -33,7 +34,7 @@ const LOAD: LoadOptions = LoadOptions {
     context_length: None,
     budget: 1 << 30,
     max_step_rows: 64,
-    device: Device::Cpu,
+    device: Device::Cpu(NonZeroUsize::MIN),
 };
 
 fn load(draft: Option<TinyModel>, options: &LoadOptions) -> Result<ModelPair, LoadError> {

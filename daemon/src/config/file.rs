@@ -1,6 +1,7 @@
 //! The file as it is written, and its way to a checked [`Config`].
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Duration;
 
@@ -60,6 +61,7 @@ struct Memory {
 #[serde(deny_unknown_fields)]
 struct Engine {
     device: Option<DeviceChoice>,
+    threads: Option<usize>,
     max_step_rows: Option<usize>,
 }
 
@@ -135,6 +137,10 @@ impl File {
             Some(rows) => Some(within("engine.max_step_rows", rows, 1, 1 << 16)?),
             None => None,
         };
+        let threads = match self.engine.threads {
+            Some(threads) => NonZeroUsize::new(within("engine.threads", threads, 1, 256)?),
+            None => None,
+        };
         let max_concurrent = self.server.max_concurrent.unwrap_or(DEFAULT_MAX_CONCURRENT);
         Ok(Config {
             path: Some(path.to_owned()),
@@ -165,6 +171,7 @@ impl File {
             },
             engine: EngineConfig {
                 device: self.engine.device.unwrap_or(DeviceChoice::Auto),
+                threads,
                 max_step_rows,
             },
         })

@@ -6,6 +6,7 @@ mod file;
 mod units;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -84,6 +85,8 @@ impl Budget {
 pub struct EngineConfig {
     /// Where models are computed.
     pub device: DeviceChoice,
+    /// Threads that compute on the CPU; `None`: one per performance core.
+    pub threads: Option<NonZeroUsize>,
     /// Most rows (tokens of all requests) of one step; `None`: what suits the device.
     pub max_step_rows: Option<usize>,
 }

@@ -5,6 +5,7 @@
 
 mod budget;
 
+use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,6 +32,8 @@ pub(crate) struct Loader {
     pub(crate) store: Store,
     pub(crate) worker: Worker,
     pub(crate) engine: EngineConfig,
+    /// Threads that compute where the config does not say.
+    pub(crate) cores: NonZeroUsize,
     /// For all pairs together, in bytes.
     pub(crate) budget: u64,
     pub(crate) max_sequences: usize,
@@ -171,8 +174,11 @@ impl Loader {
 
     fn load(&self, pair: &Arc<Pair>, budget: u64) -> Result<(), LoadFailure> {
         let begun = Instant::now();
-        let device = device(self.engine.device);
-        let default_rows = if device == Device::Cpu {
+        let device = device(
+            self.engine.device,
+            self.engine.threads.unwrap_or(self.cores),
+        );
+        let default_rows = if matches!(device, Device::Cpu(_)) {
             CPU_STEP_ROWS
         } else {
             GPU_STEP_ROWS
@@ -235,14 +241,14 @@ impl Loader {
     }
 }
 
-fn device(choice: DeviceChoice) -> Device {
+fn device(choice: DeviceChoice, threads: NonZeroUsize) -> Device {
     match choice {
-        DeviceChoice::Cpu => Device::Cpu,
+        DeviceChoice::Cpu => Device::Cpu(threads),
         DeviceChoice::Metal => Device::Metal,
         DeviceChoice::Cuda => Device::Cuda,
         DeviceChoice::Auto if cfg!(feature = "metal") => Device::Metal,
         DeviceChoice::Auto if cfg!(feature = "cuda") => Device::Cuda,
-        DeviceChoice::Auto => Device::Cpu,
+        DeviceChoice::Auto => Device::Cpu(threads),
     }
 }
 

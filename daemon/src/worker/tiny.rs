@@ -1,5 +1,7 @@
 //! A model small enough to be written and run by every test.
 
+use std::num::NonZeroUsize;
+
 use tandem_engine::engine::{Engine, EngineOptions};
 use tandem_engine::pair::{Device, LoadOptions, ModelPair, PairFiles};
 use tandem_engine::testing::TinyModel;
@@ -22,7 +24,7 @@ pub(super) fn load() -> ModelPair {
         context_length: None,
         budget: 1 << 30,
         max_step_rows: 64,
-        device: Device::Cpu,
+        device: Device::Cpu(NonZeroUsize::MIN),
     };
     let files = PairFiles {
         target,

@@ -12,7 +12,9 @@ use candle_core::{DType, Device, Module, Tensor};
 
 pub use cache::CandleCache;
 
-use super::{Activation, AttentionParams, Backend, BackendError, CacheShape, Logits, RowPlan};
+use super::{
+    Activation, AttentionParams, Backend, BackendError, CacheShape, Linear, Logits, RowPlan,
+};
 use crate::TokenId;
 use crate::gguf::{Gguf, TensorInfo};
 
@@ -199,17 +201,20 @@ impl Backend for CandleBackend {
         })
     }
 
-    fn linear(
+    fn linear<const N: usize>(
         &self,
         x: &Tensor,
-        weight: &CandleMatrix,
-        bias: Option<&Tensor>,
-    ) -> Result<Tensor, BackendError> {
-        let product = during("linear", self.multiply(x, &weight.0))?;
-        match bias {
-            Some(bias) => during("linear", product.broadcast_add(bias)),
-            None => Ok(product),
+        maps: [Linear<'_, Self>; N],
+    ) -> Result<[Tensor; N], BackendError> {
+        let mut results = Vec::with_capacity(N);
+        for map in &maps {
+            let product = during("linear", self.multiply(x, &map.weight.0))?;
+            results.push(match map.bias {
+                Some(bias) => during("linear", product.broadcast_add(bias))?,
+                None => product,
+            });
         }
+        Ok(results.try_into().expect("one result per map"))
     }
 
     fn attention(
@@ -239,8 +244,9 @@ impl Backend for CandleBackend {
         })
     }
 
-    fn add(&self, x: &Tensor, y: &Tensor) -> Result<Tensor, BackendError> {
-        during("add", x + y)
+    fn add(&self, x: &mut Tensor, y: &Tensor) -> Result<(), BackendError> {
+        *x = during("add", &*x + y)?;
+        Ok(())
     }
 
     fn logits(

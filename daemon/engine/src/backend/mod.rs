@@ -2,6 +2,7 @@
 //! cache. A backend knows nothing of architectures, sequences' texts or speculation; it sees rows.
 
 pub mod candle;
+pub mod cpu;
 mod plan;
 
 pub use plan::{Group, RowPlan};
@@ -23,6 +24,25 @@ pub enum BackendError {
     /// The weights could not be read.
     #[error(transparent)]
     Weights(#[from] GgufError),
+    /// A tensor's shape and bytes contradict each other.
+    #[error("the tensor `{name}` is damaged: {source}; pull the model again or choose another file")]
+    Pack {
+        /// The tensor.
+        name: String,
+        /// What does not fit together.
+        source: cpu::kernels::PackError,
+    },
+    /// The backend has no code for it.
+    #[error("the backend does not support {0}")]
+    Unsupported(String),
+    /// The system has no memory left.
+    #[error("there are no {bytes} bytes of memory for {what}")]
+    Memory {
+        /// What it was to hold.
+        what: &'static str,
+        /// As asked for.
+        bytes: usize,
+    },
     /// The device asked for is not there.
     #[error("the device `{device}` cannot be used: {reason}")]
     Device {
@@ -79,6 +99,15 @@ pub struct AttentionParams<'a, R> {
     pub rope_style: RopeStyle,
 }
 
+/// One linear map: weights, and a bias where the architecture has one.
+#[derive(Debug)]
+pub struct Linear<'a, B: Backend> {
+    /// `[out, in]`.
+    pub weight: &'a B::Matrix,
+    /// `[out]`.
+    pub bias: Option<&'a B::Vector>,
+}
+
 /// Logits of some rows, row-major `[rows, vocabulary]`, on the host.
 #[derive(Debug)]
 pub struct Logits {
@@ -115,7 +144,7 @@ impl Logits {
     clippy::missing_errors_doc,
     reason = "every operation fails alike: see BackendError"
 )]
-pub trait Backend: Send + 'static {
+pub trait Backend: Sized + Send + 'static {
     /// Linear weights `[out, in]`, in the file's own quantized format.
     type Matrix: Send;
     /// Weights of a norm or a bias.
@@ -171,13 +200,12 @@ pub trait Backend: Send + 'static {
         weight: &Self::Vector,
         eps: f32,
     ) -> Result<Self::Hidden, BackendError>;
-    /// `x · wᵀ + bias`.
-    fn linear(
+    /// `x · wᵀ + bias` for each of several maps of the same rows.
+    fn linear<const N: usize>(
         &self,
         x: &Self::Hidden,
-        weight: &Self::Matrix,
-        bias: Option<&Self::Vector>,
-    ) -> Result<Self::Hidden, BackendError>;
+        maps: [Linear<'_, Self>; N],
+    ) -> Result<[Self::Hidden; N], BackendError>;
     /// Turns queries and keys, appends keys and values to the caches, and attends: each row to what its sequence had
     /// stored and to its own ancestors in the batch.
     fn attention(
@@ -194,8 +222,8 @@ pub trait Backend: Send + 'static {
         weights: [&Self::Matrix; 3],
         activation: Activation,
     ) -> Result<Self::Hidden, BackendError>;
-    /// `x + y`.
-    fn add(&self, x: &Self::Hidden, y: &Self::Hidden) -> Result<Self::Hidden, BackendError>;
+    /// `x += y`.
+    fn add(&self, x: &mut Self::Hidden, y: &Self::Hidden) -> Result<(), BackendError>;
     /// Multiplies the rows named by the LM head and brings the result to the host.
     fn logits(
         &self,

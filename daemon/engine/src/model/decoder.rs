@@ -103,20 +103,15 @@ impl<B: Backend> Decoder<B> {
         }
     }
 
-    fn linear(&self, x: &B::Hidden, linear: &Linear<B>) -> Result<B::Hidden, ModelError> {
-        Ok(self
-            .backend
-            .linear(x, &linear.weight, linear.bias.as_ref())?)
-    }
-
+    /// Runs one block on the residual stream.
     fn block(
         &self,
         layer: usize,
         block: &Block<B>,
-        x: &B::Hidden,
+        x: &mut B::Hidden,
         plan: &RowPlan,
         caches: &mut [&mut B::Cache],
-    ) -> Result<B::Hidden, ModelError> {
+    ) -> Result<(), ModelError> {
         let (backend, config) = (&self.backend, &self.config);
         let norm = |x: &B::Hidden, weight: &B::Vector| backend.rms_norm(x, weight, config.norm_eps);
         let post = |x: B::Hidden, weight: &Option<B::Vector>| match weight {
@@ -124,9 +119,8 @@ impl<B: Backend> Decoder<B> {
             None => Ok(x),
         };
         let normed = norm(x, &block.attention_norm)?;
-        let mut query = self.linear(&normed, &block.query)?;
-        let mut key = self.linear(&normed, &block.key)?;
-        let value = self.linear(&normed, &block.value)?;
+        let maps = [&block.query, &block.key, &block.value].map(Linear::map);
+        let [mut query, mut key, value] = backend.linear(&normed, maps)?;
         if let Some([query_norm, key_norm]) = &block.head_norms {
             query = norm(&query, query_norm)?;
             key = norm(&key, key_norm)?;
@@ -141,18 +135,13 @@ impl<B: Backend> Decoder<B> {
             rope_style: config.rope_style,
         };
         let attended = backend.attention(&params, [query, key, value], plan, caches)?;
-        let attended = post(
-            self.linear(&attended, &block.attention_out)?,
-            &block.attention_post_norm,
-        )?;
-        let x = backend.add(x, &attended)?;
-        let normed = norm(&x, &block.mlp_norm)?;
+        let [attended] = backend.linear(&attended, [block.attention_out.map()])?;
+        backend.add(x, &post(attended, &block.attention_post_norm)?)?;
+        let normed = norm(x, &block.mlp_norm)?;
         let [gate, up, down] = &block.mlp;
-        let mlp = post(
-            backend.gated_mlp(&normed, [gate, up, down], config.activation)?,
-            &block.mlp_post_norm,
-        )?;
-        Ok(backend.add(&x, &mlp)?)
+        let mlp = backend.gated_mlp(&normed, [gate, up, down], config.activation)?;
+        backend.add(x, &post(mlp, &block.mlp_post_norm)?)?;
+        Ok(())
     }
 }
 
@@ -259,7 +248,7 @@ impl<B: Backend> Decoder<B> {
             self.config.embedding_scale,
         )?;
         for (layer, block) in self.weights.blocks.iter().enumerate() {
-            x = self.block(layer, block, &x, plan, &mut caches)?;
+            self.block(layer, block, &mut x, plan, &mut caches)?;
         }
         if want.is_empty() {
             return Ok(Logits::new(Vec::new(), self.config.vocabulary));

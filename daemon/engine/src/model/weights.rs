@@ -1,6 +1,6 @@
 //! Which tensors a decoder is made of, by their names in GGUF files.
 
-use crate::backend::Backend;
+use crate::backend::{self, Backend};
 use crate::gguf::{Gguf, TensorInfo};
 use crate::model::{ModelConfig, ModelError};
 
@@ -8,6 +8,16 @@ use crate::model::{ModelConfig, ModelError};
 pub(super) struct Linear<B: Backend> {
     pub(super) weight: B::Matrix,
     pub(super) bias: Option<B::Vector>,
+}
+
+impl<B: Backend> Linear<B> {
+    /// As the backend takes it.
+    pub(super) fn map(&self) -> backend::Linear<'_, B> {
+        backend::Linear {
+            weight: &self.weight,
+            bias: self.bias.as_ref(),
+        }
+    }
 }
 
 /// One block.

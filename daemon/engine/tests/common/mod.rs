@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -59,11 +60,13 @@ fn model(reference: &ModelRef) -> PathBuf {
         .expect("the default pair can be had")
 }
 
+const THREADS: NonZeroUsize = NonZeroUsize::new(2).expect("two");
+
 pub const LOAD: LoadOptions = LoadOptions {
     context_length: Some(1024),
     budget: 4 << 30,
     max_step_rows: 64,
-    device: Device::Cpu,
+    device: Device::Cpu(THREADS),
 };
 
 pub const LIMITS: EngineOptions = EngineOptions {

@@ -1,0 +1,143 @@
+//! Where the packed form keeps each field.
+//!
+//! The outputs of a matrix are cut into strips of as many outputs as a vector has 32-bit lanes. A strip holds its
+//! super-blocks (one GGUF block of each of its outputs) one after another:
+//!
+//! ```text
+//! head    d[lane], m[lane]                      f16, once per super-block: K formats only
+//! blocks  of 32 weights per output, each
+//!   params  d, m [lane] f16, or scales and minima [lane] u8/i8
+//!   quants  vectors of 4 · lanes bytes; vector g holds weights 4g..4g+4 of lane 0, then of lane 1 …
+//!           4-bit parts: vectors 2i and 2i+1 share bytes (low and high nibble); then the fifth bits (one vector,
+//!           bit g) or the upper two bits (two vectors, two bits each)
+//! ```
+//! One broadcast of four activations thus meets four weights of every output of the strip, without any shuffle.
+
+use super::{Format, block::Fields};
+
+/// Weights per output in a block that shares one activation scale.
+pub(super) const BLOCK: usize = 32;
+
+/// Sizes of the parts, in bytes per output.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layout {
+    format: Format,
+    /// Blocks of 32 in a super-block.
+    pub(super) blocks: usize,
+    pub(super) head: usize,
+    pub(super) params: usize,
+    pub(super) quants: usize,
+}
+
+impl Layout {
+    /// The layout of a format with an integer kernel (and of no other).
+    pub(super) const fn of(format: Format) -> Layout {
+        let (blocks, head, params, quants) = match format {
+            Format::Q4_0 => (1, 0, 2, 16),
+            Format::Q4_1 => (1, 0, 4, 16),
+            Format::Q5_0 => (1, 0, 2, 20),
+            Format::Q5_1 => (1, 0, 4, 20),
+            Format::Q4K => (8, 4, 2, 16),
+            Format::Q5K => (8, 4, 2, 20),
+            Format::Q6K => (8, 2, 2, 24),
+            _ => (1, 0, 2, 32),
+        };
+        Layout { format, blocks, head, params, quants }
+    }
+
+    /// Bytes of a super-block of one output.
+    pub(super) const fn bytes(self) -> usize {
+        self.head + self.blocks * (self.params + self.quants)
+    }
+
+    /// Writes one output's fields into its strip's super-block.
+    pub(super) fn put(self, fields: &Fields, lanes: usize, lane: usize, into: &mut [u8]) {
+        let mut set16 = |at: usize, value: u16| into[at..at + 2].copy_from_slice(&value.to_le_bytes());
+        if self.head > 0 {
+            set16(2 * lane, fields.d);
+            if self.head > 2 {
+                set16(2 * (lanes + lane), fields.m);
+            }
+        }
+        for block in 0..self.blocks {
+            let (params, quants) = self.parts(lanes, block);
+            for field in 0..self.params / 2 {
+                if self.head == 0 {
+                    let value = if field == 0 { fields.d } else { fields.m };
+                    into[params + 2 * (field * lanes + lane)..][..2].copy_from_slice(&value.to_le_bytes());
+                } else {
+                    (into[params + lane], into[params + lanes + lane]) = match self.format {
+                        Format::Q6K => (fields.scales[2 * block], fields.scales[2 * block + 1]),
+                        _ => (fields.scales[block], fields.minima[block]),
+                    };
+                }
+            }
+            for k in 0..BLOCK {
+                let quant = fields.quants[block * BLOCK + k];
+                for (at, shift, mask) in self.places(lanes, lane, k).into_iter().flatten() {
+                    into[quants + at.0] |= (quant >> at.1 & mask) << shift;
+                }
+            }
+        }
+    }
+
+    /// Reads one output's fields back.
+    pub(super) fn get(self, lanes: usize, lane: usize, from: &[u8]) -> Fields {
+        let get16 = |at: usize| u16::from_le_bytes([from[at], from[at + 1]]);
+        let mut fields = Fields::ZERO;
+        if self.head > 0 {
+            fields.d = get16(2 * lane);
+        }
+        if self.head > 2 {
+            fields.m = get16(2 * (lanes + lane));
+        }
+        for block in 0..self.blocks {
+            let (params, quants) = self.parts(lanes, block);
+            match self.format {
+                Format::Q6K => {
+                    fields.scales[2 * block] = from[params + lane];
+                    fields.scales[2 * block + 1] = from[params + lanes + lane];
+                }
+                _ if self.head > 0 => {
+                    fields.scales[block] = from[params + lane];
+                    fields.minima[block] = from[params + lanes + lane];
+                }
+                _ => {
+                    fields.d = get16(params + 2 * lane);
+                    if self.params > 2 {
+                        fields.m = get16(params + 2 * (lanes + lane));
+                    }
+                }
+            }
+            for k in 0..BLOCK {
+                let quant = &mut fields.quants[block * BLOCK + k];
+                for (at, shift, mask) in self.places(lanes, lane, k).into_iter().flatten() {
+                    *quant |= (from[quants + at.0] >> shift & mask) << at.1;
+                }
+            }
+        }
+        fields
+    }
+
+    /// Offsets of a block's parameters and quants within its super-block.
+    fn parts(self, lanes: usize, block: usize) -> (usize, usize) {
+        let params = lanes * (self.head + block * (self.params + self.quants));
+        (params, params + lanes * self.params)
+    }
+
+    /// The bytes that hold weight `k` of a lane: ((offset, shift within the weight), shift within the byte, mask).
+    #[expect(clippy::type_complexity, reason = "private, and named in the sentence above")]
+    fn places(self, lanes: usize, lane: usize, k: usize) -> [Option<((usize, u8), usize, u8)>; 2] {
+        let (vector, group, byte) = (4 * lanes, k / 4, 4 * lane + k % 4);
+        if self.quants == 32 {
+            return [Some(((group * vector + byte, 0), 0, 255)), None];
+        }
+        let low = ((group / 2 * vector + byte, 0), group % 2 * 4, 15);
+        let high = match self.quants {
+            20 => Some(((4 * vector + byte, 4), group, 1)),
+            24 => Some(((4 * vector + group / 4 * vector + byte, 4), group % 4 * 2, 3)),
+            _ => None,
+        };
+        [Some(low), high]
+    }
+}

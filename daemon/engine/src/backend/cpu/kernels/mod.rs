@@ -1,0 +1,29 @@
+//! Quantized weight matrices in the layout of the running CPU, and their products with a few rows of activations.
+//!
+//! Each weight is loaded and unpacked once for up to eight rows, so that a step of a few rows costs hardly more than a
+//! step of one. The bits of a row's result depend on that row and the weights alone: not on how many rows share the
+//! call, on tile ranges, or on threads. They may differ between instruction sets.
+//!
+//! `format` names the formats → `block` reads GGUF blocks → `layout` places their fields → `matrix` packs and multiplies,
+//! with the kernel of `product` over the operations of `simd`, chosen by `isa`. Rare formats go through `float`.
+//! Knows nothing of models, files or threads.
+
+mod block;
+mod bytes;
+mod float;
+mod format;
+mod isa;
+mod layout;
+mod matrix;
+mod out;
+mod product;
+mod rows;
+mod simd;
+mod unpack;
+
+pub use bytes::SharedBytes;
+pub use format::Format;
+pub use isa::{Isa, isa};
+pub use matrix::{PackError, PackedMatrix};
+pub use out::OutView;
+pub use rows::{QuantizedRows, RowWriter};

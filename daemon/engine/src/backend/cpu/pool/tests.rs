@@ -1,0 +1,113 @@
+use super::*;
+use std::time::{Duration, Instant};
+
+fn pool(threads: usize) -> Pool {
+    Pool::new("test", NonZeroUsize::new(threads).expect("at least one"))
+}
+
+#[test]
+fn every_chunk_runs_once_in_each_of_many_quick_stages() {
+    for threads in 1..=4 {
+        let pool = pool(threads);
+        let counts: Vec<AtomicUsize> = (0..37).map(|_| AtomicUsize::new(0)).collect();
+        for stage in 0..3000 {
+            pool.run(stage % 37 + 1, |chunk| {
+                counts[chunk].fetch_add(1, Ordering::Relaxed);
+            });
+        }
+        let total: usize = counts.iter().map(|c| c.load(Ordering::Relaxed)).sum();
+        assert_eq!(total, (0..3000).map(|stage| stage % 37 + 1).sum::<usize>());
+        assert_eq!(counts[36].load(Ordering::Relaxed), 3000 / 37);
+    }
+}
+
+#[test]
+fn more_chunks_than_one_round_counts_all_run() {
+    let ran = AtomicUsize::new(0);
+    pool(2).run(150_000, |chunk| {
+        ran.fetch_add(chunk, Ordering::Relaxed);
+    });
+    assert_eq!(ran.into_inner(), 150_000 * 149_999 / 2);
+}
+
+#[test]
+fn a_panic_reaches_the_caller_and_the_pool_goes_on() {
+    let pool = pool(3);
+    for bad in [0, 5, 11] {
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            pool.run(12, |chunk| assert_ne!(chunk, bad, "chunk {bad}"));
+        }));
+        let payload = result.expect_err("the panic surfaces");
+        let message = payload.downcast_ref::<String>().expect("a message");
+        assert!(message.contains(&format!("chunk {bad}")), "{message}");
+        let ran = AtomicUsize::new(0);
+        pool.run(12, |_| {
+            ran.fetch_add(1, Ordering::Relaxed);
+        });
+        assert_eq!(ran.into_inner(), 12);
+    }
+}
+
+#[test]
+fn stages_begin_after_the_workers_have_parked() {
+    let pool = pool(3);
+    let parked = || pool.shared.parked.iter().all(|p| p.0.load(Ordering::SeqCst));
+    for _ in 0..5 {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !parked() {
+            assert!(Instant::now() < deadline, "the workers do not park");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let ran = AtomicUsize::new(0);
+        pool.run(64, |_| {
+            ran.fetch_add(1, Ordering::Relaxed);
+        });
+        assert_eq!(ran.into_inner(), 64);
+    }
+}
+
+#[test]
+fn a_slow_chunk_is_waited_for_parked() {
+    let pool = pool(2);
+    let ended = AtomicUsize::new(0);
+    let caller = std::thread::current().id();
+    // Both chunks are slow on the worker only, so whichever it claims, the caller outlasts its own spinning.
+    for _ in 0..4 {
+        pool.run(2, |_| {
+            if std::thread::current().id() != caller {
+                std::thread::sleep(Duration::from_millis(20));
+            } else {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            ended.fetch_add(1, Ordering::Relaxed);
+        });
+    }
+    assert_eq!(ended.into_inner(), 8);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_idle_pool_takes_no_time() {
+    /// Clock ticks that the worker threads of this process have run.
+    fn ticks() -> u64 {
+        let tasks = std::fs::read_dir("/proc/self/task").expect("a task list");
+        tasks
+            .filter_map(|task| {
+                let path = task.ok()?.path();
+                let name = std::fs::read_to_string(path.join("comm")).ok()?;
+                let stat = std::fs::read_to_string(path.join("stat")).ok()?;
+                let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
+                let ran = fields[11].parse::<u64>().ok()? + fields[12].parse::<u64>().ok()?;
+                name.starts_with("idlepool").then_some(ran)
+            })
+            .sum()
+    }
+    // A name of its own: other tests of this process run at the same time.
+    let pool = Pool::new("idlepool", NonZeroUsize::new(3).expect("three"));
+    pool.run(64, |_| {});
+    std::thread::sleep(Duration::from_millis(50));
+    let before = ticks();
+    std::thread::sleep(Duration::from_millis(300));
+    let after = ticks();
+    assert!(after - before <= 1, "{} ticks", after - before);
+}

@@ -1,0 +1,71 @@
+//! Which backend a device means.
+
+use std::num::NonZeroUsize;
+
+use crate::backend::candle::CandleBackend;
+use crate::backend::cpu::CpuBackend;
+use crate::backend::{Backend, BackendError, CacheShape};
+use crate::gguf::Gguf;
+use crate::model::{Decoder, LanguageModel, ModelError};
+
+/// What a pair runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Device {
+    /// Our own kernels on so many threads; as many as the machine has fast cores serve best.
+    Cpu(NonZeroUsize),
+    /// The first Metal GPU; needs a build with the `metal` feature.
+    Metal,
+    /// The first CUDA GPU; needs a build with the `cuda` feature.
+    Cuda,
+}
+
+/// A device's backend, before it is tied to a model.
+pub(crate) enum Hardware {
+    Cpu(CpuBackend),
+    Gpu(CandleBackend),
+}
+
+impl Hardware {
+    /// Opens the device.
+    pub(crate) fn open(device: Device) -> Result<Self, BackendError> {
+        match device {
+            Device::Cpu(threads) => Ok(Self::Cpu(CpuBackend::new(threads))),
+            Device::Metal => CandleBackend::metal().map(Self::Gpu),
+            Device::Cuda => CandleBackend::cuda().map(Self::Gpu),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Cpu(backend) => backend.name(),
+            Self::Gpu(backend) => backend.name(),
+        }
+    }
+
+    pub(crate) fn batch_invariant(&self) -> bool {
+        match self {
+            Self::Cpu(backend) => backend.batch_invariant(),
+            Self::Gpu(backend) => backend.batch_invariant(),
+        }
+    }
+
+    pub(crate) fn cache_bytes_per_position(&self, shape: CacheShape) -> u64 {
+        match self {
+            Self::Cpu(backend) => backend.cache_bytes_per_position(shape),
+            Self::Gpu(backend) => backend.cache_bytes_per_position(shape),
+        }
+    }
+
+    /// Loads a model onto the device; see [`Decoder::load`].
+    pub(crate) fn load(
+        self,
+        gguf: &Gguf,
+        context_length: usize,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Box<dyn LanguageModel>, ModelError> {
+        Ok(match self {
+            Self::Cpu(backend) => Box::new(Decoder::load(backend, gguf, context_length, progress)?),
+            Self::Gpu(backend) => Box::new(Decoder::load(backend, gguf, context_length, progress)?),
+        })
+    }
+}

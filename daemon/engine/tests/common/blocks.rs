@@ -1,0 +1,58 @@
+//! Random GGUF blocks of any format, with scales of a sensible size.
+
+use half::{bf16, f16};
+use tandem_engine::backend::cpu::kernels::Format;
+
+/// A small generator (splitmix64): same numbers on every machine.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    /// Nearly normal, of variance 1.
+    pub(crate) fn normal(&mut self) -> f32 {
+        let sum: f32 = (0..4)
+            .map(|_| (self.next() >> 40) as f32 / (1 << 24) as f32 - 0.5)
+            .sum();
+        sum * 3f32.sqrt()
+    }
+}
+
+/// So many weights in random blocks.
+pub(crate) fn random_blocks(format: Format, weights: usize, random: &mut Random) -> Vec<u8> {
+    let bytes = weights / format.block_weights() * format.block_bytes();
+    let mut all: Vec<u8> = (0..bytes.div_ceil(8))
+        .flat_map(|_| random.next().to_le_bytes())
+        .take(bytes)
+        .collect();
+    set_scales(format, &mut all, random);
+    all
+}
+
+/// Gives every block random scales: signed, of either size.
+pub(crate) fn set_scales(format: Format, blocks: &mut [u8], random: &mut Random) {
+    let places: &[usize] = match format {
+        Format::F32 | Format::F16 | Format::BF16 => &[0],
+        Format::Q4_0 | Format::Q5_0 | Format::Q8_0 => &[0],
+        Format::Q4_1 | Format::Q5_1 | Format::Q4K | Format::Q5K => &[0, 2],
+        Format::Q2K => &[80, 82],
+        Format::Q3K => &[108],
+        Format::Q6K => &[208],
+    };
+    for block in blocks.chunks_exact_mut(format.block_bytes()) {
+        for &place in places {
+            let value = random.normal() * 0.05;
+            match format {
+                Format::F32 => block.copy_from_slice(&value.to_le_bytes()),
+                Format::BF16 => block.copy_from_slice(&bf16::from_f32(value).to_le_bytes()),
+                _ => block[place..place + 2].copy_from_slice(&f16::from_f32(value).to_le_bytes()),
+            }
+        }
+    }
+}
