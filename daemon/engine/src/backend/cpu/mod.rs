@@ -14,6 +14,8 @@ mod products;
 mod rope;
 mod rows;
 mod simd;
+#[cfg(test)]
+mod tests;
 mod weights;
 
 use std::cell::RefCell;

@@ -31,7 +31,7 @@ impl Kernel for AddTo<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        map_lanes(simd, self.x, self.y, |x, y| simd.add(x, y));
+        map_lanes(simd, self.x, self.y, #[inline(always)] |x, y| simd.add(x, y));
     }
 }
 
@@ -46,22 +46,25 @@ impl Kernel for Gate<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let one = simd.splat(1.0);
-        // x · sigmoid(u) · y
-        let gated = |x: S::V, u: S::V, y: S::V| {
-            let e = exp(simd, simd.sub(simd.splat(0.0), u));
-            simd.mul(simd.div(x, simd.add(one, e)), y)
-        };
-        match self.activation {
-            Activation::Silu => map_lanes(simd, self.gate, self.up, |x, y| gated(x, x, y)),
-            // x/2 · (1 + tanh(u)) is x · sigmoid(2u).
-            Activation::Gelu => map_lanes(simd, self.gate, self.up, |x, y| {
+        let Self { gate, up, activation } = self;
+        match activation {
+            Activation::Silu => map_lanes(simd, gate, up, #[inline(always)] |x, y| gated(simd, x, x, y)),
+            Activation::Gelu => map_lanes(simd, gate, up, #[inline(always)] |x, y| {
+                // x/2 · (1 + tanh(u)) is x · sigmoid(2u).
                 const TWICE_ROOT: f32 = 2.0 * 0.797_884_6;
-                let cubic = simd.fma(simd.mul(x, x), simd.splat(0.044_715), one);
-                gated(x, simd.mul(simd.mul(x, simd.splat(TWICE_ROOT)), cubic), y)
+                let cubic = simd.fma(simd.mul(x, x), simd.splat(0.044_715), simd.splat(1.0));
+                let u = simd.mul(simd.mul(x, simd.splat(TWICE_ROOT)), cubic);
+                gated(simd, x, u, y)
             }),
         }
     }
+}
+
+/// x · sigmoid(u) · y.
+#[inline(always)]
+fn gated<S: Simd>(simd: S, x: S::V, u: S::V, y: S::V) -> S::V {
+    let e = exp(simd, simd.sub(simd.splat(0.0), u));
+    simd.mul(simd.div(x, simd.add(simd.splat(1.0), e)), y)
 }
 
 /// `out = x / rms(x) · weight`, for each run of `weight`'s length.
@@ -90,7 +93,7 @@ impl Kernel for RmsNorm<'_> {
             rest.iter().for_each(|x| sum += x * x);
             let factor = simd.splat((sum / width as f32 + self.eps).sqrt().recip());
             out.copy_from_slice(x);
-            map_lanes(simd, out, self.weight, |x, weight| {
+            map_lanes(simd, out, self.weight, #[inline(always)] |x, weight| {
                 simd.mul(simd.mul(x, factor), weight)
             });
         }
