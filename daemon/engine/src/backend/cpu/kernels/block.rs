@@ -22,7 +22,13 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    pub(super) const ZERO: Fields = Fields { d: 0, m: 0, scales: [0; 16], minima: [0; 8], quants: [0; MOST] };
+    pub(super) const ZERO: Fields = Fields {
+        d: 0,
+        m: 0,
+        scales: [0; 16],
+        minima: [0; 8],
+        quants: [0; MOST],
+    };
 
     /// Takes a block of one of the formats that [`Format::takes_floats`] does not name apart.
     pub(super) fn read(format: Format, block: &[u8]) -> Fields {
@@ -40,7 +46,12 @@ impl Fields {
                 }
                 let mut high = 0;
                 if five {
-                    high = u32::from_le_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]);
+                    high = u32::from_le_bytes([
+                        block[at],
+                        block[at + 1],
+                        block[at + 2],
+                        block[at + 3],
+                    ]);
                     at += 4;
                 }
                 for i in 0..16 {
@@ -61,7 +72,11 @@ impl Fields {
                     f.scales[j + 4] = packed[j + 8] & 15 | packed[j] >> 6 << 4;
                     f.minima[j + 4] = packed[j + 8] >> 4 | packed[j + 4] >> 6 << 4;
                 }
-                let (high, low) = if format == Format::Q5K { block[16..].split_at(32) } else { (&[][..], &block[16..]) };
+                let (high, low) = if format == Format::Q5K {
+                    block[16..].split_at(32)
+                } else {
+                    (&[][..], &block[16..])
+                };
                 for (i, quant) in f.quants.iter_mut().enumerate() {
                     let (sub, k) = (i / 32, i % 32);
                     let bit = high.get(k).map_or(0, |byte| (byte >> sub & 1) << 4);
@@ -87,7 +102,10 @@ impl Fields {
 
     /// The weights' values, as the GGUF format defines them.
     pub(super) fn values(&self, format: Format, into: &mut [f32]) {
-        let (d, m) = (f16::from_bits(self.d).to_f32(), f16::from_bits(self.m).to_f32());
+        let (d, m) = (
+            f16::from_bits(self.d).to_f32(),
+            f16::from_bits(self.m).to_f32(),
+        );
         for (i, (value, &quant)) in into.iter_mut().zip(&self.quants).enumerate() {
             let q = f32::from(quant);
             *value = match format {
@@ -121,7 +139,8 @@ pub(super) fn decode(format: Format, block: &[u8], into: &mut [f32]) {
             let (d, packed) = (f16_at(108), &block[96..108]);
             for (i, value) in into.iter_mut().enumerate() {
                 let j = i / 16;
-                let scale = packed[j % 8] >> (j / 8 * 4) & 15 | (packed[8 + j % 4] >> (j / 4 * 2) & 3) << 4;
+                let scale =
+                    packed[j % 8] >> (j / 8 * 4) & 15 | (packed[8 + j % 4] >> (j / 4 * 2) & 3) << 4;
                 let low = block[32 + i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
                 let high = block[i % 32] >> (i / 32) & 1;
                 let quant = i16::from(low) - 4 * i16::from(high ^ 1);

@@ -1,6 +1,9 @@
 //! Products of the formats without an integer kernel: weights decoded block by block to floats, once for up to eight
 //! rows, times the exact activations. The sum runs over 16 lanes in order of the inputs, then over the lanes.
-#![expect(unsafe_code, reason = "results go through a window of raw pointers, with wider instructions where they exist")]
+#![expect(
+    unsafe_code,
+    reason = "results go through a window of raw pointers, with wider instructions where they exist"
+)]
 
 use super::{Format, Isa, OutView, QuantizedRows, block, rows::CHUNK};
 use std::ops::Range;
@@ -42,7 +45,9 @@ pub(super) fn multiply(
                 let len = bytes.len() / format.block_bytes() * format.block_weights();
                 decode_row(format, bytes, &mut values[..len]);
                 for (sums, row) in sums.iter_mut().zip(rows.clone()) {
-                    let x = x.floats(row).expect("rows keep their floats for matrices that take floats");
+                    let x = x
+                        .floats(row)
+                        .expect("rows keep their floats for matrices that take floats");
                     // SAFETY: `adder` chose it for instructions that the CPU has.
                     unsafe { add(&values[..len], &x[piece * PIECE..][..len], sums) };
                 }

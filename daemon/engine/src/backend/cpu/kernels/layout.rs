@@ -42,7 +42,13 @@ impl Layout {
             Format::Q6K => (8, 2, 2, 24),
             _ => (1, 0, 2, 32),
         };
-        Layout { format, blocks, head, params, quants }
+        Layout {
+            format,
+            blocks,
+            head,
+            params,
+            quants,
+        }
     }
 
     /// Bytes of a super-block of one output.
@@ -52,7 +58,8 @@ impl Layout {
 
     /// Writes one output's fields into its strip's super-block.
     pub(super) fn put(self, fields: &Fields, lanes: usize, lane: usize, into: &mut [u8]) {
-        let mut set16 = |at: usize, value: u16| into[at..at + 2].copy_from_slice(&value.to_le_bytes());
+        let mut set16 =
+            |at: usize, value: u16| into[at..at + 2].copy_from_slice(&value.to_le_bytes());
         if self.head > 0 {
             set16(2 * lane, fields.d);
             if self.head > 2 {
@@ -64,7 +71,8 @@ impl Layout {
             for field in 0..self.params / 2 {
                 if self.head == 0 {
                     let value = if field == 0 { fields.d } else { fields.m };
-                    into[params + 2 * (field * lanes + lane)..][..2].copy_from_slice(&value.to_le_bytes());
+                    into[params + 2 * (field * lanes + lane)..][..2]
+                        .copy_from_slice(&value.to_le_bytes());
                 } else {
                     (into[params + lane], into[params + lanes + lane]) = match self.format {
                         Format::Q6K => (fields.scales[2 * block], fields.scales[2 * block + 1]),
@@ -126,7 +134,10 @@ impl Layout {
     }
 
     /// The bytes that hold weight `k` of a lane: ((offset, shift within the weight), shift within the byte, mask).
-    #[expect(clippy::type_complexity, reason = "private, and named in the sentence above")]
+    #[expect(
+        clippy::type_complexity,
+        reason = "private, and named in the sentence above"
+    )]
     fn places(self, lanes: usize, lane: usize, k: usize) -> [Option<((usize, u8), usize, u8)>; 2] {
         let (vector, group, byte) = (4 * lanes, k / 4, 4 * lane + k % 4);
         if self.quants == 32 {
@@ -135,7 +146,11 @@ impl Layout {
         let low = ((group / 2 * vector + byte, 0), group % 2 * 4, 15);
         let high = match self.quants {
             20 => Some(((4 * vector + byte, 4), group, 1)),
-            24 => Some(((4 * vector + group / 4 * vector + byte, 4), group % 4 * 2, 3)),
+            24 => Some((
+                (4 * vector + group / 4 * vector + byte, 4),
+                group % 4 * 2,
+                3,
+            )),
             _ => None,
         };
         [Some(low), high]
