@@ -216,29 +216,41 @@ pub(super) unsafe fn quantize<const PAIRS: bool>(
     len: usize,
     r: usize,
 ) {
-    for (b, values) in values.chunks(BLOCK).enumerate() {
-        let mut x = [0f32; BLOCK];
-        x[..values.len()].copy_from_slice(values);
-        let mut most = [0f32; 8];
-        for part in x.as_chunks::<8>().0 {
-            for (most, value) in most.iter_mut().zip(part) {
-                *most = if value.abs() > *most {
-                    value.abs()
-                } else {
-                    *most
-                };
+    let (whole, rest) = values.as_chunks::<BLOCK>();
+    let mut last = [0f32; BLOCK];
+    last[..rest.len()].copy_from_slice(rest);
+    let padded = (!rest.is_empty()).then_some(&last);
+    // Plain loops over arrays: compiled for wide vectors, they become a few instructions per block.
+    for (b, x) in whole.iter().chain(padded).enumerate() {
+        // Magnitudes order like their bits, and a NaN above all: it ends up in the scale, not in silence.
+        let mut most = [0u32; 16];
+        for part in x.as_chunks::<16>().0 {
+            for lane in 0..16 {
+                most[lane] = most[lane].max(part[lane].to_bits() & 0x7fff_ffff);
             }
         }
-        let most = most.into_iter().fold(0f32, f32::max);
+        let most = f32::from_bits(most.into_iter().fold(0, u32::max));
         let scale = most / 127.0;
         let inverse = if most > 0.0 { 127.0 / most } else { 0.0 };
-        // Adding 1.5 · 2^23 leaves the nearest integer in the low mantissa bits: no call, on any machine.
-        let quants =
-            x.map(|value| ((value * inverse + 12_582_912.0).to_bits() as i32 - 0x4b40_0000) as i8);
+        let mut ints = [0i32; BLOCK];
+        for k in 0..BLOCK {
+            // Adding 1.5 · 2^23 leaves the nearest integer in the low mantissa bits: no call, on any machine.
+            ints[k] = (x[k] * inverse + 12_582_912.0).to_bits() as i32 - 0x4b40_0000;
+        }
+        let mut quants = [0i8; BLOCK];
+        for k in 0..BLOCK {
+            quants[k] = ints[k] as i8;
+        }
         // Sums by half of the block and by parity of the pair of products that share an i16 lane.
         let mut sums = [[0i32; 2]; 2];
-        for (k, &quant) in quants.iter().enumerate() {
-            sums[k / 16][k % 4 / 2] += i32::from(quant);
+        for half in 0..2 {
+            let mut lanes = [0i32; 4];
+            for four in ints[16 * half..][..16].as_chunks::<4>().0 {
+                for lane in 0..4 {
+                    lanes[lane] += four[lane];
+                }
+            }
+            sums[half] = [lanes[0] + lanes[1], lanes[2] + lanes[3]];
         }
         let pair = |factor: i32, [even, odd]: [i32; 2]| {
             if PAIRS {
