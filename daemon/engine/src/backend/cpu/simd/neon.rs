@@ -1,5 +1,8 @@
 //! NEON.
-#![expect(unsafe_code, reason = "vendor intrinsics, which every CPU of the architecture has")]
+#![expect(
+    unsafe_code,
+    reason = "vendor intrinsics, which every CPU of the architecture has"
+)]
 
 use std::arch::aarch64::*;
 use std::arch::asm;
@@ -89,25 +92,45 @@ impl Simd for Neon {
     #[inline(always)]
     fn add(self, a: Self::V, b: Self::V) -> Self::V {
         // SAFETY: see above.
-        zip(a, b, #[inline(always)] |a, b| unsafe { vaddq_f32(a, b) })
+        zip(
+            a,
+            b,
+            #[inline(always)]
+            |a, b| unsafe { vaddq_f32(a, b) },
+        )
     }
 
     #[inline(always)]
     fn sub(self, a: Self::V, b: Self::V) -> Self::V {
         // SAFETY: see above.
-        zip(a, b, #[inline(always)] |a, b| unsafe { vsubq_f32(a, b) })
+        zip(
+            a,
+            b,
+            #[inline(always)]
+            |a, b| unsafe { vsubq_f32(a, b) },
+        )
     }
 
     #[inline(always)]
     fn mul(self, a: Self::V, b: Self::V) -> Self::V {
         // SAFETY: see above.
-        zip(a, b, #[inline(always)] |a, b| unsafe { vmulq_f32(a, b) })
+        zip(
+            a,
+            b,
+            #[inline(always)]
+            |a, b| unsafe { vmulq_f32(a, b) },
+        )
     }
 
     #[inline(always)]
     fn div(self, a: Self::V, b: Self::V) -> Self::V {
         // SAFETY: see above.
-        zip(a, b, #[inline(always)] |a, b| unsafe { vdivq_f32(a, b) })
+        zip(
+            a,
+            b,
+            #[inline(always)]
+            |a, b| unsafe { vdivq_f32(a, b) },
+        )
     }
 
     #[inline(always)]
@@ -126,21 +149,36 @@ impl Simd for Neon {
     #[inline(always)]
     fn max(self, a: Self::V, b: Self::V) -> Self::V {
         // SAFETY: see above.
-        zip(a, b, #[inline(always)] |a, b| unsafe { vmaxq_f32(a, b) })
+        zip(
+            a,
+            b,
+            #[inline(always)]
+            |a, b| unsafe { vmaxq_f32(a, b) },
+        )
     }
 
     #[inline(always)]
     fn min(self, a: Self::V, b: Self::V) -> Self::V {
         // SAFETY: see above.
-        zip(a, b, #[inline(always)] |a, b| unsafe { vminq_f32(a, b) })
+        zip(
+            a,
+            b,
+            #[inline(always)]
+            |a, b| unsafe { vminq_f32(a, b) },
+        )
     }
 
     #[inline(always)]
     fn scale_by_low_bits(self, a: Self::V, n: Self::V) -> Self::V {
         // SAFETY: see above.
-        zip(a, n, #[inline(always)] |a, n| unsafe {
-            let exponent = vshlq_n_s32::<23>(vreinterpretq_s32_f32(n));
-            vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(a), exponent))
-        })
+        zip(
+            a,
+            n,
+            #[inline(always)]
+            |a, n| unsafe {
+                let exponent = vshlq_n_s32::<23>(vreinterpretq_s32_f32(n));
+                vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(a), exponent))
+            },
+        )
     }
 }
