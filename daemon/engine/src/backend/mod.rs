@@ -25,7 +25,9 @@ pub enum BackendError {
     #[error(transparent)]
     Weights(#[from] GgufError),
     /// A tensor's shape and bytes contradict each other.
-    #[error("the tensor `{name}` is damaged: {source}; pull the model again or choose another file")]
+    #[error(
+        "the tensor `{name}` is damaged: {source}; pull the model again or choose another file"
+    )]
     Pack {
         /// The tensor.
         name: String,
@@ -142,7 +144,7 @@ impl Logits {
 /// Hardware. Activations are `[rows, width]`; every operation works row by row, attention excepted.
 #[expect(
     clippy::missing_errors_doc,
-    reason = "every operation fails alike: see BackendError"
+    reason = "every operation fails as BackendError says: memory, device or file"
 )]
 pub trait Backend: Sized + Send + 'static {
     /// Linear weights `[out, in]`, in the file's own quantized format.

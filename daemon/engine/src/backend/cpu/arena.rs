@@ -87,6 +87,10 @@ mod tests {
         assert_eq!(arena.0.lock().expect("sound").len(), 1);
         let tiny = arena.take(2).expect("memory");
         assert_ne!(tiny.len(), 100);
-        assert_eq!(arena.0.lock().expect("sound").len(), 1, "100 is too large for 2");
+        assert_eq!(
+            arena.0.lock().expect("sound").len(),
+            1,
+            "100 is too large for 2"
+        );
     }
 }

@@ -67,9 +67,12 @@ pub(super) fn attend(
         partials: Disjoint::new(&mut partials),
     };
     let isa = compute.isa;
-    compute.pool.run(tasks.count(), |task| tasks.run(isa, task, &sink));
-    compute.pool.run(tasks.split_count(), |row| tasks.finish(isa, row, &sink));
-    drop(sink);
+    compute
+        .pool
+        .run(tasks.count(), |task| tasks.run(isa, task, &sink));
+    compute
+        .pool
+        .run(tasks.split_count(), |row| tasks.finish(isa, row, &sink));
     Ok(out)
 }
 
@@ -102,7 +105,9 @@ fn store(
         rope::turn(query, angles, params.rope_style, params.scale);
         rope::turn(key, angles, params.rope_style, 1.0);
         let value = &values[row * key_width..(row + 1) * key_width];
-        let heads = key.chunks_exact(shape.head_dim).zip(value.chunks_exact(shape.head_dim));
+        let heads = key
+            .chunks_exact(shape.head_dim)
+            .zip(value.chunks_exact(shape.head_dim));
         for (head, (key, value)) in heads.enumerate() {
             // SAFETY: the slot is this row's own, and nobody reads the cache in this stage.
             unsafe { layer.write(head, group.base + row - group.rows.start, key, value) };

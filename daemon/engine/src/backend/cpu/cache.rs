@@ -2,7 +2,10 @@
 //!
 //! Within a block keys lie by sixteens of slots, element by element, so that one vector holds the same element of
 //! sixteen keys and a product with a query needs no sum across lanes. Values lie slot by slot.
-#![expect(unsafe_code, reason = "threads write the keys and values of different rows at the same time")]
+#![expect(
+    unsafe_code,
+    reason = "threads write the keys and values of different rows at the same time"
+)]
 
 use std::cell::UnsafeCell;
 use std::ops::Range;
@@ -89,7 +92,10 @@ impl CpuCache {
     /// Moves the slots `from + offsets[i]` to `from + i`; offsets ascend.
     pub(super) fn keep(&mut self, from: usize, offsets: &[usize]) {
         let shape = self.shape;
-        let moved = offsets.iter().enumerate().filter(|(to, offset)| to != *offset);
+        let moved = offsets
+            .iter()
+            .enumerate()
+            .filter(|(to, offset)| to != *offset);
         for (to, offset) in moved {
             let (source, target) = (from + offset, from + to);
             for layer in 0..shape.layers {

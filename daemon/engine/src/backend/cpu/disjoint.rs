@@ -1,5 +1,8 @@
 //! One buffer written by several threads, each in places of its own.
-#![expect(unsafe_code, reason = "chunks of a stage write disjoint parts of one buffer")]
+#![expect(
+    unsafe_code,
+    reason = "chunks of a stage write disjoint parts of one buffer"
+)]
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -31,9 +34,15 @@ impl<'a, T> Disjoint<'a, T> {
     ///
     /// # Panics
     /// If the range is not within the slice.
-    #[expect(clippy::mut_from_ref, reason = "the parts are disjoint, which the caller promises")]
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "the parts are disjoint, which the caller promises"
+    )]
     pub(super) unsafe fn part(&self, range: Range<usize>) -> &mut [T] {
-        assert!(range.start <= range.end && range.end <= self.len, "a part lies within its slice");
+        assert!(
+            range.start <= range.end && range.end <= self.len,
+            "a part lies within its slice"
+        );
         // SAFETY: within the slice, which is borrowed mutably for 'a; the caller excludes overlap.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(range.start), range.len()) }
     }

@@ -14,6 +14,8 @@ mod products;
 mod rope;
 mod rows;
 mod simd;
+#[cfg(test)]
+mod tests;
 mod weights;
 
 use std::cell::RefCell;
@@ -227,7 +229,13 @@ impl Backend for CpuBackend {
         let mut out: [CpuHidden; N] = out.try_into().expect("one result per map");
         let quantized = &mut self.quantized.borrow_mut();
         let matrices = maps.each_ref().map(|map| &map.weight.0);
-        products::quantize(&self.compute, x.rows(), |row| x.row(row), &matrices, quantized);
+        products::quantize(
+            &self.compute,
+            x.rows(),
+            |row| x.row(row),
+            &matrices,
+            quantized,
+        );
         let parts = std::array::from_fn(|i| maps[i].bias.map(|bias| &**bias));
         let results = out.each_mut().map(|out| &mut *out.values);
         products::multiply(&self.compute, quantized, matrices, parts, results);
@@ -267,7 +275,13 @@ impl Backend for CpuBackend {
         products::quantize(&self.compute, rows, |row| x.row(row), &pair, quantized);
         let results = [&mut *inner.values, &mut *factor.values];
         products::multiply_gated(&self.compute, quantized, pair, activation, results);
-        products::quantize(&self.compute, rows, |row| inner.row(row), &[&down.0], quantized);
+        products::quantize(
+            &self.compute,
+            rows,
+            |row| inner.row(row),
+            &[&down.0],
+            quantized,
+        );
         let results = [&mut *out.values];
         products::multiply(&self.compute, quantized, [&down.0], [None], results);
         Ok(out)
@@ -297,7 +311,13 @@ impl Backend for CpuBackend {
             })?;
         values.resize(rows.len() * vocabulary, 0.0);
         let quantized = &mut self.quantized.borrow_mut();
-        products::quantize(&self.compute, rows.len(), |i| x.row(rows[i]), &[&head.0], quantized);
+        products::quantize(
+            &self.compute,
+            rows.len(),
+            |i| x.row(rows[i]),
+            &[&head.0],
+            quantized,
+        );
         products::multiply(&self.compute, quantized, [&head.0], [None], [&mut values]);
         Ok(Logits::new(values, vocabulary))
     }

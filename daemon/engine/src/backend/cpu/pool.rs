@@ -183,9 +183,8 @@ impl Pool {
         let shared = &*self.shared;
         // SAFETY: only the lifetime changes. The pointer is followed only by threads that hold a chunk of this round,
         // and this function does not return or unwind before all chunks have ended: it catches panics.
-        let stage = unsafe {
-            std::mem::transmute::<*const (dyn Fn(usize) + Sync), *const Stage>(stage)
-        };
+        let stage =
+            unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync), *const Stage>(stage) };
         // SAFETY: no chunk is unfinished between rounds, so no worker reads; and there is one caller.
         unsafe { *shared.stage.get() = Some(stage) };
         shared.unfinished.0.store(chunks, Ordering::Relaxed);

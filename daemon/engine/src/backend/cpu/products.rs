@@ -41,7 +41,10 @@ fn share(compute: &Compute, tiles: usize, inputs: usize, rows: usize) -> usize {
         return tiles.max(1);
     }
     let least = LEAST.div_ceil((TILE * inputs * rows).max(1));
-    tiles.div_ceil(threads * CHUNKS_PER_THREAD).max(least).max(1)
+    tiles
+        .div_ceil(threads * CHUNKS_PER_THREAD)
+        .max(least)
+        .max(1)
 }
 
 /// The outputs of some tiles.

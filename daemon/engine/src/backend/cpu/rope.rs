@@ -5,21 +5,24 @@ use std::sync::OnceLock;
 use crate::backend::RopeStyle;
 
 /// Positions that are tabulated together.
-const BLOCK: usize = 256;
+const BLOCK_LEN: usize = 256;
+
+/// Cosine and sine of every frequency, position by position.
+type Block = Box<[[f32; 2]]>;
 
 /// Cosines and sines by position. Blocks are made when a sequence first reaches them: most never grow as long as their
 /// model allows.
 #[derive(Debug)]
 pub struct CpuRope {
     frequencies: Box<[f32]>,
-    blocks: Box<[OnceLock<Box<[[f32; 2]]>>]>,
+    blocks: Box<[OnceLock<Block>]>,
 }
 
 impl CpuRope {
     pub(super) fn new(frequencies: &[f32], positions: usize) -> Self {
         Self {
             frequencies: frequencies.into(),
-            blocks: (0..positions.div_ceil(BLOCK))
+            blocks: (0..positions.div_ceil(BLOCK_LEN))
                 .map(|_| OnceLock::new())
                 .collect(),
         }
@@ -31,9 +34,9 @@ impl CpuRope {
     /// Beyond the last position.
     pub(super) fn at(&self, position: usize) -> &[[f32; 2]] {
         let pairs = self.frequencies.len();
-        let first = position / BLOCK * BLOCK;
-        let block = self.blocks[position / BLOCK].get_or_init(|| {
-            (first..first + BLOCK)
+        let first = position / BLOCK_LEN * BLOCK_LEN;
+        let block = self.blocks[position / BLOCK_LEN].get_or_init(|| {
+            (first..first + BLOCK_LEN)
                 .flat_map(|position| {
                     self.frequencies.iter().map(move |frequency| {
                         let angle = position as f32 * frequency;

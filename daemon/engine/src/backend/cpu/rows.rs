@@ -31,7 +31,13 @@ impl Kernel for AddTo<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        map_lanes(simd, self.x, self.y, |x, y| simd.add(x, y));
+        map_lanes(
+            simd,
+            self.x,
+            self.y,
+            #[inline(always)]
+            |x, y| simd.add(x, y),
+        );
     }
 }
 
@@ -46,22 +52,41 @@ impl Kernel for Gate<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let one = simd.splat(1.0);
-        // x · sigmoid(u) · y
-        let gated = |x: S::V, u: S::V, y: S::V| {
-            let e = exp(simd, simd.sub(simd.splat(0.0), u));
-            simd.mul(simd.div(x, simd.add(one, e)), y)
-        };
-        match self.activation {
-            Activation::Silu => map_lanes(simd, self.gate, self.up, |x, y| gated(x, x, y)),
-            // x/2 · (1 + tanh(u)) is x · sigmoid(2u).
-            Activation::Gelu => map_lanes(simd, self.gate, self.up, |x, y| {
-                const TWICE_ROOT: f32 = 2.0 * 0.797_884_6;
-                let cubic = simd.fma(simd.mul(x, x), simd.splat(0.044_715), one);
-                gated(x, simd.mul(simd.mul(x, simd.splat(TWICE_ROOT)), cubic), y)
-            }),
+        let Self {
+            gate,
+            up,
+            activation,
+        } = self;
+        match activation {
+            Activation::Silu => map_lanes(
+                simd,
+                gate,
+                up,
+                #[inline(always)]
+                |x, y| gated(simd, x, x, y),
+            ),
+            Activation::Gelu => map_lanes(
+                simd,
+                gate,
+                up,
+                #[inline(always)]
+                |x, y| {
+                    // x/2 · (1 + tanh(u)) is x · sigmoid(2u).
+                    const TWICE_ROOT: f32 = 2.0 * 0.797_884_6;
+                    let cubic = simd.fma(simd.mul(x, x), simd.splat(0.044_715), simd.splat(1.0));
+                    let u = simd.mul(simd.mul(x, simd.splat(TWICE_ROOT)), cubic);
+                    gated(simd, x, u, y)
+                },
+            ),
         }
     }
+}
+
+/// x · sigmoid(u) · y.
+#[inline(always)]
+fn gated<S: Simd>(simd: S, x: S::V, u: S::V, y: S::V) -> S::V {
+    let e = exp(simd, simd.sub(simd.splat(0.0), u));
+    simd.mul(simd.div(x, simd.add(simd.splat(1.0), e)), y)
 }
 
 /// `out = x / rms(x) · weight`, for each run of `weight`'s length.
@@ -90,9 +115,13 @@ impl Kernel for RmsNorm<'_> {
             rest.iter().for_each(|x| sum += x * x);
             let factor = simd.splat((sum / width as f32 + self.eps).sqrt().recip());
             out.copy_from_slice(x);
-            map_lanes(simd, out, self.weight, |x, weight| {
-                simd.mul(simd.mul(x, factor), weight)
-            });
+            map_lanes(
+                simd,
+                out,
+                self.weight,
+                #[inline(always)]
+                |x, weight| simd.mul(simd.mul(x, factor), weight),
+            );
         }
     }
 }
@@ -111,7 +140,10 @@ mod tests {
     fn close(got: &[f32], expected: impl Iterator<Item = f64>) {
         for (at, (got, expected)) in got.iter().zip(expected).enumerate() {
             let error = (f64::from(*got) - expected).abs();
-            assert!(error <= 2e-6 * expected.abs().max(1e-3), "{at}: {got} and {expected}");
+            assert!(
+                error <= 2e-6 * expected.abs().max(1e-3),
+                "{at}: {got} and {expected}"
+            );
         }
     }
 
@@ -122,17 +154,26 @@ mod tests {
                 let (x, up) = (values(len, 1), values(len, 2));
                 for activation in [Activation::Silu, Activation::Gelu] {
                     let mut gate = x.clone();
-                    isa.run(Gate { gate: &mut gate, up: &up, activation });
-                    close(&gate, x.iter().zip(&up).map(|(x, up)| {
-                        let (x, up) = (f64::from(*x), f64::from(*up));
-                        match activation {
-                            Activation::Silu => x / (1.0 + (-x).exp()) * up,
-                            Activation::Gelu => {
-                                let root = (2.0 / std::f64::consts::PI).sqrt();
-                                0.5 * x * (1.0 + (root * (x + 0.044_715 * x * x * x)).tanh()) * up
+                    isa.run(Gate {
+                        gate: &mut gate,
+                        up: &up,
+                        activation,
+                    });
+                    close(
+                        &gate,
+                        x.iter().zip(&up).map(|(x, up)| {
+                            let (x, up) = (f64::from(*x), f64::from(*up));
+                            match activation {
+                                Activation::Silu => x / (1.0 + (-x).exp()) * up,
+                                Activation::Gelu => {
+                                    let root = (2.0 / std::f64::consts::PI).sqrt();
+                                    0.5 * x
+                                        * (1.0 + (root * (x + 0.044_715 * x * x * x)).tanh())
+                                        * up
+                                }
                             }
-                        }
-                    }));
+                        }),
+                    );
                 }
             }
         }
@@ -145,9 +186,17 @@ mod tests {
         let mut whole = values(64, 3);
         let mut split = whole.clone();
         let activation = Activation::Silu;
-        isa.run(Gate { gate: &mut whole, up: &up, activation });
+        isa.run(Gate {
+            gate: &mut whole,
+            up: &up,
+            activation,
+        });
         for at in [0..8, 8..40, 40..64] {
-            isa.run(Gate { gate: &mut split[at.clone()], up: &up[at], activation });
+            isa.run(Gate {
+                gate: &mut split[at.clone()],
+                up: &up[at],
+                activation,
+            });
         }
         assert_eq!(whole, split);
     }
@@ -158,12 +207,20 @@ mod tests {
             for width in [2, 16, 24, 576] {
                 let (x, weight) = (values(3 * width, 5), values(width, 6));
                 let mut out = vec![0.0; x.len()];
-                isa.run(RmsNorm { x: &x, weight: &weight, eps: 1e-5, out: &mut out });
+                isa.run(RmsNorm {
+                    x: &x,
+                    weight: &weight,
+                    eps: 1e-5,
+                    out: &mut out,
+                });
                 for (x, out) in x.chunks(width).zip(out.chunks(width)) {
                     let square: f64 = x.iter().map(|x| f64::from(*x).powi(2)).sum();
                     let factor = (square / width as f64 + 1e-5).sqrt().recip();
                     let exact = x.iter().zip(&weight);
-                    close(out, exact.map(|(x, w)| f64::from(*x) * factor * f64::from(*w)));
+                    close(
+                        out,
+                        exact.map(|(x, w)| f64::from(*x) * factor * f64::from(*w)),
+                    );
                 }
             }
         }

@@ -132,11 +132,7 @@ pub(super) fn exp<S: Simd>(simd: S, x: S::V) -> S::V {
         0.5,
     ];
     let x = simd.min(simd.max(x, simd.splat(-87.0)), simd.splat(88.0));
-    let shifted = simd.fma(
-        x,
-        simd.splat(std::f32::consts::LOG2_E),
-        simd.splat(ROUND),
-    );
+    let shifted = simd.fma(x, simd.splat(std::f32::consts::LOG2_E), simd.splat(ROUND));
     let n = simd.sub(shifted, simd.splat(ROUND));
     let r = simd.fma(n, simd.splat(-LN2_HIGH), x);
     let r = simd.fma(n, simd.splat(-LN2_LOW), r);

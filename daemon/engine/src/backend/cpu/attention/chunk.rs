@@ -65,9 +65,24 @@ pub(super) fn attend<S: Simd>(
     if from < straight {
         let start = from / LANES * LANES;
         let tiles = (straight - start).div_ceil(LANES);
-        score(simd, head, queries, first + start, tiles, &mut space.scores, start);
+        score(
+            simd,
+            head,
+            queries,
+            first + start,
+            tiles,
+            &mut space.scores,
+            start,
+        );
     }
-    score_ancestors(simd, head, queries, slots, (first, straight, to), &mut space.scores);
+    score_ancestors(
+        simd,
+        head,
+        queries,
+        slots,
+        (first, straight, to),
+        &mut space.scores,
+    );
 
     let mut softmax = [Softmax { max: 0.0, sum: 0.0 }; QUAD];
     for (q, (from, to)) in seen.iter().enumerate() {
@@ -77,11 +92,18 @@ pub(super) fn attend<S: Simd>(
 
     // What all see goes together, what some see before and after it one by one, and ancestors slot by slot.
     let common_from = seen.iter().map(|seen| seen.0).max().unwrap_or(0);
-    let common_to = seen.iter().map(|seen| seen.1.min(straight)).min().unwrap_or(0);
+    let common_to = seen
+        .iter()
+        .map(|seen| seen.1.min(straight))
+        .min()
+        .unwrap_or(0);
     let common_to = common_to.max(common_from);
     for step in 0..2 * quad.count + 1 + (to - straight) {
         let (queries, range) = if step < quad.count {
-            (step..step + 1, seen[step].0..common_from.min(seen[step].1).min(straight))
+            (
+                step..step + 1,
+                seen[step].0..common_from.min(seen[step].1).min(straight),
+            )
         } else if step == quad.count {
             (0..quad.count, common_from..common_to)
         } else if step <= 2 * quad.count {
@@ -123,8 +145,8 @@ fn score_ancestors<S: Simd>(
             loaded = slot / LANES;
             score(simd, head, queries, loaded * LANES, 1, &mut tile, 0);
         }
-        for q in 0..queries.len() {
-            scores[q][position] = tile[q][slot % LANES];
+        for (scores, tile) in scores.iter_mut().zip(&tile).take(queries.len()) {
+            scores[position] = tile[slot % LANES];
         }
     }
 }

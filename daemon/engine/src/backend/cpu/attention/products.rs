@@ -83,7 +83,10 @@ fn score_block<S: Simd, const Q: usize, const T: usize>(
     let queries = queries.map(|query| &query[..width]);
     let mut sums = [[simd.splat(0.0); T]; Q];
     for element in 0..width {
-        let keys: [S::V; T] = std::array::from_fn(|t| simd.load_f16(&tiles[t][element]));
+        let mut keys = [simd.splat(0.0); T];
+        for (key, tile) in keys.iter_mut().zip(&tiles) {
+            *key = simd.load_f16(&tile[element]);
+        }
         for (query, sums) in queries.iter().zip(&mut sums) {
             let x = simd.splat(query[element]);
             for (key, sum) in keys.iter().zip(sums) {
@@ -161,19 +164,26 @@ fn accumulate_block<S: Simd, const Q: usize, const B: usize>(
     let mut now = [[simd.splat(0.0); B]; Q];
     for (now, sums) in now.iter_mut().zip(sums.iter()) {
         let places = &sums.as_chunks::<LANES>().0[first..first + B];
-        now.iter_mut().zip(places).for_each(|(now, place)| *now = simd.load(place));
+        for (now, place) in now.iter_mut().zip(places) {
+            *now = simd.load(place);
+        }
     }
     for (slot, values) in values.chunks_exact(blocks).enumerate() {
-        let values: [S::V; B] = std::array::from_fn(|b| simd.load_f16(&values[first + b]));
+        let mut widened = [simd.splat(0.0); B];
+        for (value, halves) in widened.iter_mut().zip(&values[first..first + B]) {
+            *value = simd.load_f16(halves);
+        }
         for (weights, now) in weights.iter().zip(&mut now) {
             let weight = simd.splat(weights[slot]);
-            for (value, now) in values.iter().zip(now) {
+            for (value, now) in widened.iter().zip(now) {
                 *now = simd.fma(weight, *value, *now);
             }
         }
     }
     for (now, sums) in now.iter().zip(sums) {
         let places = &mut sums.as_chunks_mut::<LANES>().0[first..first + B];
-        now.iter().zip(places).for_each(|(now, place)| simd.store(*now, place));
+        for (now, place) in now.iter().zip(places) {
+            simd.store(*now, place);
+        }
     }
 }

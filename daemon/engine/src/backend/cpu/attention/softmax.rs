@@ -12,7 +12,12 @@ pub(super) struct Softmax {
 
 /// Turns the scores `from..to` into weights relative to the largest; those around them within whole vectors into zero.
 #[inline(always)]
-pub(super) fn weigh<S: Simd>(simd: S, scores: &mut [f32; CHUNK], from: usize, to: usize) -> Softmax {
+pub(super) fn weigh<S: Simd>(
+    simd: S,
+    scores: &mut [f32; CHUNK],
+    from: usize,
+    to: usize,
+) -> Softmax {
     let (start, end) = (from / LANES * LANES, to.next_multiple_of(LANES));
     scores[start..from].fill(f32::NEG_INFINITY);
     scores[to..end].fill(f32::NEG_INFINITY);

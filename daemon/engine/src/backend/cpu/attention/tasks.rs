@@ -109,37 +109,41 @@ impl<'a> Tasks<'a> {
 
     fn groups(&self) -> impl Iterator<Item = GroupTasks<'a>> {
         let (mut task, mut partial) = (0, 0);
-        self.plan.groups.iter().enumerate().map(move |(index, group)| {
-            let run = self.shared() * if group.is_chain() { group.len() } else { 1 };
-            let runs = self.shared() * group.len() / run;
-            let positions = &self.plan.positions[group.rows.clone()];
-            let first = positions.iter().copied().min().unwrap_or(0);
-            let last = positions.iter().copied().max().unwrap_or(0);
-            let chunks = self.oldest(first) / CHUNK..last / CHUNK + 1;
-            let blocks = runs * run.div_ceil(QUERIES);
-            let tasks = GroupTasks {
-                index,
-                group,
-                run,
-                blocks,
-                spans: chunks.len().div_ceil(self.span),
-                chunks,
-                first_task: task,
-                first_partial: partial,
-            };
-            task += blocks * self.kv_heads * tasks.spans;
-            if tasks.split() {
-                partial += group.len() * self.params.heads * tasks.chunks.len();
-            }
-            tasks
-        })
+        self.plan
+            .groups
+            .iter()
+            .enumerate()
+            .map(move |(index, group)| {
+                let run = self.shared() * if group.is_chain() { group.len() } else { 1 };
+                let runs = self.shared() * group.len() / run;
+                let positions = &self.plan.positions[group.rows.clone()];
+                let first = positions.iter().copied().min().unwrap_or(0);
+                let last = positions.iter().copied().max().unwrap_or(0);
+                let chunks = self.oldest(first) / CHUNK..last / CHUNK + 1;
+                let blocks = runs * run.div_ceil(QUERIES);
+                let tasks = GroupTasks {
+                    index,
+                    group,
+                    run,
+                    blocks,
+                    spans: chunks.len().div_ceil(self.span),
+                    chunks,
+                    first_task: task,
+                    first_partial: partial,
+                };
+                task += blocks * self.kv_heads * tasks.spans;
+                if tasks.split() {
+                    partial += group.len() * self.params.heads * tasks.chunks.len();
+                }
+                tasks
+            })
     }
 
     /// Number of tasks.
     pub(super) fn count(&self) -> usize {
-        self.groups()
-            .last()
-            .map_or(0, |group| group.first_task + group.blocks * self.kv_heads * group.spans)
+        self.groups().last().map_or(0, |group| {
+            group.first_task + group.blocks * self.kv_heads * group.spans
+        })
     }
 
     /// Number of tasks that [`Self::finish`] takes: one for each head of the rows whose chunks were split.
@@ -169,7 +173,13 @@ impl<'a> Tasks<'a> {
     }
 
     /// Place of a split query's partial result.
-    fn partial(&self, tasks: &GroupTasks<'_>, row: usize, head: usize, chunk: usize) -> Range<usize> {
+    fn partial(
+        &self,
+        tasks: &GroupTasks<'_>,
+        row: usize,
+        head: usize,
+        chunk: usize,
+    ) -> Range<usize> {
         let query = row * self.params.heads + head;
         let at = tasks.first_partial + query * tasks.chunks.len() + chunk - tasks.chunks.start;
         at * self.partial_len()..(at + 1) * self.partial_len()
@@ -238,16 +248,30 @@ impl Kernel for Attend<'_, '_> {
     #[expect(unsafe_code, reason = "tasks write disjoint places")]
     fn run<S: Simd>(self, simd: S) {
         let Self { tasks, block, sink } = self;
-        let Block { tasks: of, kv_head, queries, span } = block;
+        let Block {
+            tasks: of,
+            kv_head,
+            queries,
+            span,
+        } = block;
         let (group, shared) = (of.group, tasks.shared());
         let layer = tasks.caches.0[of.index].layer(tasks.params.layer);
-        let head = Head { layer: &layer, head: kv_head };
+        let head = Head {
+            layer: &layer,
+            head: kv_head,
+        };
         let row_and_head = |query: usize| (query / shared, kv_head * shared + query % shared);
         let slots = if group.is_chain() {
-            Slots { straight: usize::MAX, ancestors: &[] }
+            Slots {
+                straight: usize::MAX,
+                ancestors: &[],
+            }
         } else {
             let ancestors = &group.ancestors[queries.start / shared];
-            Slots { straight: group.base, ancestors }
+            Slots {
+                straight: group.base,
+                ancestors,
+            }
         };
         let mut space = Space::new();
         let mut so_far: [Option<Softmax>; QUERIES] = [None; QUERIES];
@@ -258,7 +282,11 @@ impl Kernel for Attend<'_, '_> {
             let mut next = queries.start;
             while next < queries.end {
                 // The next up to four that see something of the chunk.
-                let mut quad = Quad { count: 0, queries: [&[]; QUAD], seen: [(0, 0); QUAD] };
+                let mut quad = Quad {
+                    count: 0,
+                    queries: [&[]; QUAD],
+                    seen: [(0, 0); QUAD],
+                };
                 let mut members = [0; QUAD];
                 while next < queries.end && quad.count < QUAD {
                     let (row, head) = row_and_head(next);
@@ -266,7 +294,8 @@ impl Kernel for Attend<'_, '_> {
                     let from = tasks.oldest(position).max(first);
                     let to = (position + 1).min(first + CHUNK);
                     if from < to {
-                        quad.queries[quad.count] = &tasks.queries[tasks.place(group.rows.start + row, head)];
+                        quad.queries[quad.count] =
+                            &tasks.queries[tasks.place(group.rows.start + row, head)];
                         quad.seen[quad.count] = (from - first, to - first);
                         members[quad.count] = next;
                         quad.count += 1;
@@ -282,12 +311,14 @@ impl Kernel for Attend<'_, '_> {
                     let (softmax, sums) = (softmax[q], &space.sums[q]);
                     if of.split() {
                         // SAFETY: the place of this query and chunk, which are this task's alone.
-                        let partial = unsafe { sink.partials.part(tasks.partial(&of, row, head, chunk)) };
+                        let partial =
+                            unsafe { sink.partials.part(tasks.partial(&of, row, head, chunk)) };
                         (partial[0], partial[1]) = (softmax.max, softmax.sum);
                         partial[2..].copy_from_slice(&sums[..tasks.head_dim]);
                     } else {
                         // SAFETY: the place of this query, which is this task's alone.
-                        let out = unsafe { sink.out.part(tasks.place(group.rows.start + row, head)) };
+                        let out =
+                            unsafe { sink.out.part(tasks.place(group.rows.start + row, head)) };
                         let so_far = &mut so_far[query - queries.start];
                         *so_far = Some(fold(simd, *so_far, out, softmax, sums));
                     }
@@ -319,7 +350,12 @@ impl Kernel for Fold<'_, '_> {
     #[inline(always)]
     #[expect(unsafe_code, reason = "tasks write disjoint places")]
     fn run<S: Simd>(self, simd: S) {
-        let Self { tasks, group, row, sink } = self;
+        let Self {
+            tasks,
+            group,
+            row,
+            sink,
+        } = self;
         let position = tasks.plan.positions[row];
         let chunks = tasks.oldest(position) / CHUNK..position / CHUNK + 1;
         for head in 0..tasks.params.heads {
@@ -330,7 +366,10 @@ impl Kernel for Fold<'_, '_> {
                 let place = tasks.partial(&group, row - group.group.rows.start, head, chunk);
                 // SAFETY: as above.
                 let partial = unsafe { sink.partials.part(place) };
-                let softmax = Softmax { max: partial[0], sum: partial[1] };
+                let softmax = Softmax {
+                    max: partial[0],
+                    sum: partial[1],
+                };
                 so_far = Some(fold(simd, so_far, out, softmax, &partial[2..]));
             }
             finish(out, so_far.expect("a row sees itself"));

@@ -138,7 +138,10 @@ fn attention_agrees_with_its_formula() {
                 let expected = naive(row, &names[oldest..=row]);
                 let got = &out[row * expected.len()..][..expected.len()];
                 for (got, expected) in got.iter().zip(expected) {
-                    assert!((f64::from(*got) - expected).abs() < 1e-5, "{row}: {got} {expected}");
+                    assert!(
+                        (f64::from(*got) - expected).abs() < 1e-5,
+                        "{row}: {got} {expected}"
+                    );
                 }
             }
         }
@@ -189,9 +192,26 @@ fn neighbours_of_other_lengths_change_nothing() {
 #[test]
 fn a_path_of_a_tree_equals_the_chain() {
     // The path 1, 2, 4, 7 among siblings that must not count.
-    let parents = [None, None, Some(1), Some(0), Some(2), Some(1), Some(0), Some(4), Some(7)];
+    let parents = [
+        None,
+        None,
+        Some(1),
+        Some(0),
+        Some(2),
+        Some(1),
+        Some(0),
+        Some(4),
+        Some(7),
+    ];
     let path = [1, 2, 4, 7];
-    for (base, window) in [(0, None), (5, None), (125, None), (254, None), (900, Some(3)), (620, Some(200))] {
+    for (base, window) in [
+        (0, None),
+        (5, None),
+        (125, None),
+        (254, None),
+        (900, Some(3)),
+        (620, Some(200)),
+    ] {
         let past: Vec<usize> = (0..base).collect();
         for threads in [1, 2] {
             let bench = Bench::new(threads, Isa::detect(), window);
@@ -211,7 +231,11 @@ fn a_path_of_a_tree_equals_the_chain() {
             let tree = bench.attend(&plan, &names, &mut [&mut cache]);
             for (depth, row) in path.into_iter().enumerate() {
                 let got = &tree[row * width..(row + 1) * width];
-                assert_eq!(got, &chain[(base + depth) * width..][..width], "{base} {row}");
+                assert_eq!(
+                    got,
+                    &chain[(base + depth) * width..][..width],
+                    "{base} {row}"
+                );
             }
             // What is kept of the tree goes on as the chain.
             cache.keep(base, &path);

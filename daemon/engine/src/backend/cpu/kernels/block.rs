@@ -1,7 +1,7 @@
 //! GGUF blocks taken apart into their fields, and their meaning in numbers. Everything else builds on this reading.
 
 use super::Format;
-use half::{bf16, f16};
+use half::f16;
 
 /// The most weights in a block.
 pub(super) const MOST: usize = 256;
@@ -22,7 +22,13 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    pub(super) const ZERO: Fields = Fields { d: 0, m: 0, scales: [0; 16], minima: [0; 8], quants: [0; MOST] };
+    pub(super) const ZERO: Fields = Fields {
+        d: 0,
+        m: 0,
+        scales: [0; 16],
+        minima: [0; 8],
+        quants: [0; MOST],
+    };
 
     /// Takes a block of one of the formats that [`Format::takes_floats`] does not name apart.
     pub(super) fn read(format: Format, block: &[u8]) -> Fields {
@@ -40,13 +46,18 @@ impl Fields {
                 }
                 let mut high = 0;
                 if five {
-                    high = u32::from_le_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]);
+                    high = u32::from_le_bytes([
+                        block[at],
+                        block[at + 1],
+                        block[at + 2],
+                        block[at + 3],
+                    ]);
                     at += 4;
                 }
-                for i in 0..16 {
+                for (i, byte) in block[at..at + 16].iter().enumerate() {
                     let bit = |k: usize| ((high >> k & 1) << 4) as u8;
-                    f.quants[i] = block[at + i] & 15 | bit(i);
-                    f.quants[i + 16] = block[at + i] >> 4 | bit(i + 16);
+                    f.quants[i] = byte & 15 | bit(i);
+                    f.quants[i + 16] = byte >> 4 | bit(i + 16);
                 }
             }
             Format::Q8_0 => {
@@ -61,21 +72,31 @@ impl Fields {
                     f.scales[j + 4] = packed[j + 8] & 15 | packed[j] >> 6 << 4;
                     f.minima[j + 4] = packed[j + 8] >> 4 | packed[j + 4] >> 6 << 4;
                 }
-                let (high, low) = if format == Format::Q5K { block[16..].split_at(32) } else { (&[][..], &block[16..]) };
-                for (i, quant) in f.quants.iter_mut().enumerate() {
-                    let (sub, k) = (i / 32, i % 32);
-                    let bit = high.get(k).map_or(0, |byte| (byte >> sub & 1) << 4);
-                    *quant = low[sub / 2 * 32 + k] >> (sub % 2 * 4) & 15 | bit;
+                let low_at = if format == Format::Q5K { 48 } else { 16 };
+                let pairs = f.quants.as_chunks_mut::<64>().0.iter_mut();
+                for (pair, low) in pairs.zip(block[low_at..].as_chunks::<32>().0) {
+                    for (k, byte) in low.iter().enumerate() {
+                        (pair[k], pair[k + 32]) = (byte & 15, byte >> 4);
+                    }
+                }
+                if format == Format::Q5K {
+                    for (sub, quants) in f.quants.as_chunks_mut::<32>().0.iter_mut().enumerate() {
+                        for (quant, high) in quants.iter_mut().zip(&block[16..48]) {
+                            *quant |= (high >> sub & 1) << 4;
+                        }
+                    }
                 }
             }
             Format::Q6K => {
                 f.scales.copy_from_slice(&block[192..208]);
                 f.d = u16_at(208);
-                for (i, quant) in f.quants.iter_mut().enumerate() {
-                    let (half, part, k) = (i / 128, i % 128 / 32, i % 32);
-                    let low = block[half * 64 + part % 2 * 32 + k] >> (part / 2 * 4) & 15;
-                    let high = block[128 + half * 32 + k] >> (part * 2) & 3;
-                    *quant = low | high << 4;
+                for (part, quants) in f.quants.as_chunks_mut::<32>().0.iter_mut().enumerate() {
+                    let (half, part) = (part / 4, part % 4);
+                    let low = &block[half * 64 + part % 2 * 32..][..32];
+                    let high = &block[128 + half * 32..][..32];
+                    for ((quant, low), high) in quants.iter_mut().zip(low).zip(high) {
+                        *quant = low >> (part / 2 * 4) & 15 | (high >> (part * 2) & 3) << 4;
+                    }
                 }
             }
             Format::F32 | Format::F16 | Format::BF16 | Format::Q2K | Format::Q3K => {
@@ -85,30 +106,53 @@ impl Fields {
         f
     }
 
+    /// The quants of a block of 32, four to a little-endian word.
+    pub(super) fn words(&self, block: usize) -> [u32; 8] {
+        let mut words = [0; 8];
+        let quads = self.quants[32 * block..][..32].as_chunks::<4>().0;
+        for (word, &quad) in words.iter_mut().zip(quads) {
+            *word = u32::from_le_bytes(quad);
+        }
+        words
+    }
+
     /// The weights' values, as the GGUF format defines them.
     pub(super) fn values(&self, format: Format, into: &mut [f32]) {
-        let (d, m) = (f16::from_bits(self.d).to_f32(), f16::from_bits(self.m).to_f32());
-        for (i, (value, &quant)) in into.iter_mut().zip(&self.quants).enumerate() {
-            let q = f32::from(quant);
-            *value = match format {
-                Format::Q4_0 => d * (q - 8.0),
-                Format::Q5_0 => d * (q - 16.0),
-                Format::Q4_1 | Format::Q5_1 => d * q + m,
-                Format::Q8_0 => d * f32::from(quant as i8),
-                Format::Q6K => d * f32::from(self.scales[i / 16] as i8) * (q - 32.0),
-                _ => d * f32::from(self.scales[i / 32]) * q - m * f32::from(self.minima[i / 32]),
-            };
+        let d = f16::from_bits(self.d).to_f32();
+        let m = f16::from_bits(self.m).to_f32();
+        match format {
+            Format::Q4_0 => self.each(into, 32, |_, q| d * (f32::from(q) - 8.0)),
+            Format::Q5_0 => self.each(into, 32, |_, q| d * (f32::from(q) - 16.0)),
+            Format::Q4_1 | Format::Q5_1 => self.each(into, 32, |_, q| d * f32::from(q) + m),
+            Format::Q8_0 => self.each(into, 32, |_, q| d * f32::from(q as i8)),
+            Format::Q6K => self.each(into, 16, |j, q| {
+                d * f32::from(self.scales[j] as i8) * (f32::from(q) - 32.0)
+            }),
+            _ => self.each(into, 32, |j, q| {
+                d * f32::from(self.scales[j]) * f32::from(q) - m * f32::from(self.minima[j])
+            }),
+        }
+    }
+
+    /// Maps the quants of sub-blocks of `size`, with the sub-block's number.
+    #[inline(always)]
+    fn each(&self, into: &mut [f32], size: usize, value: impl Fn(usize, u8) -> f32) {
+        for (j, (into, quants)) in into
+            .chunks_mut(size)
+            .zip(self.quants.chunks(size))
+            .enumerate()
+        {
+            for (into, &quant) in into.iter_mut().zip(quants) {
+                *into = value(j, quant);
+            }
         }
     }
 }
 
-/// Decodes one GGUF block of any format; `into` holds the block's weights.
+/// Decodes one GGUF block of a format with blocks; `into` holds the block's weights.
 pub(super) fn decode(format: Format, block: &[u8], into: &mut [f32]) {
     let f16_at = |at: usize| f16::from_le_bytes([block[at], block[at + 1]]).to_f32();
     match format {
-        Format::F32 => into[0] = f32::from_le_bytes([block[0], block[1], block[2], block[3]]),
-        Format::F16 => into[0] = f16_at(0),
-        Format::BF16 => into[0] = bf16::from_le_bytes([block[0], block[1]]).to_f32(),
         Format::Q2K => {
             let (d, m) = (f16_at(80), f16_at(82));
             for (i, value) in into.iter_mut().enumerate() {
@@ -121,7 +165,8 @@ pub(super) fn decode(format: Format, block: &[u8], into: &mut [f32]) {
             let (d, packed) = (f16_at(108), &block[96..108]);
             for (i, value) in into.iter_mut().enumerate() {
                 let j = i / 16;
-                let scale = packed[j % 8] >> (j / 8 * 4) & 15 | (packed[8 + j % 4] >> (j / 4 * 2) & 3) << 4;
+                let scale =
+                    packed[j % 8] >> (j / 8 * 4) & 15 | (packed[8 + j % 4] >> (j / 4 * 2) & 3) << 4;
                 let low = block[32 + i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
                 let high = block[i % 32] >> (i / 32) & 1;
                 let quant = i16::from(low) - 4 * i16::from(high ^ 1);

@@ -16,7 +16,10 @@ pub(super) struct Lines {
 
 impl Lines {
     pub(super) fn zeroed(len: usize) -> Lines {
-        Lines { lines: vec![Line([0; 64]); len.div_ceil(64)], len }
+        Lines {
+            lines: vec![Line([0; 64]); len.div_ceil(64)],
+            len,
+        }
     }
 
     /// Grows or shrinks; what was there keeps its bytes, allocation is never given back.
@@ -55,7 +58,10 @@ pub struct SharedBytes {
 
 impl SharedBytes {
     /// The part `range` of the owner's bytes; `None` if it does not reach so far.
-    pub fn new(owner: Arc<dyn AsRef<[u8]> + Send + Sync>, range: Range<usize>) -> Option<SharedBytes> {
+    pub fn new(
+        owner: Arc<dyn AsRef<[u8]> + Send + Sync>,
+        range: Range<usize>,
+    ) -> Option<SharedBytes> {
         (*owner).as_ref().get(range.clone())?;
         Some(SharedBytes { owner, range })
     }

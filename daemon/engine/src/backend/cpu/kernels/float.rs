@@ -1,8 +1,12 @@
 //! Products of the formats without an integer kernel: weights decoded block by block to floats, once for up to eight
 //! rows, times the exact activations. The sum runs over 16 lanes in order of the inputs, then over the lanes.
-#![expect(unsafe_code, reason = "results go through a window of raw pointers, with wider instructions where they exist")]
+#![expect(
+    unsafe_code,
+    reason = "results go through a window of raw pointers, with wider instructions where they exist"
+)]
 
 use super::{Format, Isa, OutView, QuantizedRows, block, rows::CHUNK};
+use half::{bf16, f16, slice::HalfFloatSliceExt};
 use std::ops::Range;
 
 const LANES: usize = 16;
@@ -11,9 +15,32 @@ const PIECE: usize = block::MOST;
 
 /// Decodes a row of whole GGUF blocks.
 pub(super) fn decode_row(format: Format, row: &[u8], into: &mut [f32]) {
-    let blocks = row.chunks_exact(format.block_bytes());
-    for (block, into) in blocks.zip(into.chunks_exact_mut(format.block_weights())) {
-        block::decode(format, block, into);
+    match format {
+        Format::F32 => {
+            for (into, &bytes) in into.iter_mut().zip(row.as_chunks().0) {
+                *into = f32::from_le_bytes(bytes);
+            }
+        }
+        Format::BF16 => {
+            for (into, &bytes) in into.iter_mut().zip(row.as_chunks().0) {
+                *into = bf16::from_le_bytes(bytes).to_f32();
+            }
+        }
+        Format::F16 => {
+            let mut halves = [f16::ZERO; PIECE];
+            for (into, row) in into.chunks_mut(PIECE).zip(row.chunks(2 * PIECE)) {
+                for (half, &bytes) in halves.iter_mut().zip(row.as_chunks().0) {
+                    *half = f16::from_le_bytes(bytes);
+                }
+                halves[..into.len()].convert_to_f32_slice(into);
+            }
+        }
+        _ => {
+            let blocks = row.chunks_exact(format.block_bytes());
+            for (block, into) in blocks.zip(into.chunks_exact_mut(format.block_weights())) {
+                block::decode(format, block, into);
+            }
+        }
     }
 }
 
@@ -42,7 +69,9 @@ pub(super) fn multiply(
                 let len = bytes.len() / format.block_bytes() * format.block_weights();
                 decode_row(format, bytes, &mut values[..len]);
                 for (sums, row) in sums.iter_mut().zip(rows.clone()) {
-                    let x = x.floats(row).expect("rows keep their floats for matrices that take floats");
+                    let x = x
+                        .floats(row)
+                        .expect("rows keep their floats for matrices that take floats");
                     // SAFETY: `adder` chose it for instructions that the CPU has.
                     unsafe { add(&values[..len], &x[piece * PIECE..][..len], sums) };
                 }

@@ -79,6 +79,9 @@ impl Format {
     /// Whether products take the activations as floats ([`QuantizedRows`](super::QuantizedRows) must then keep them):
     /// the float formats, and those too rare for an integer kernel.
     pub const fn takes_floats(self) -> bool {
-        matches!(self, Format::F32 | Format::F16 | Format::BF16 | Format::Q2K | Format::Q3K)
+        matches!(
+            self,
+            Format::F32 | Format::F16 | Format::BF16 | Format::Q2K | Format::Q3K
+        )
     }
 }

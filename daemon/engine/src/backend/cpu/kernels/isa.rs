@@ -1,5 +1,8 @@
 //! Instruction sets: which the CPU has, and which function runs a kernel on each.
-#![expect(unsafe_code, reason = "functions compiled for instructions that only some CPUs have")]
+#![expect(
+    unsafe_code,
+    reason = "functions compiled for instructions that only some CPUs have"
+)]
 
 use super::{
     Format,
@@ -36,7 +39,10 @@ impl Isa {
         let mut sets = vec![Isa::Portable];
         #[cfg(target_arch = "x86_64")]
         {
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c") {
+            if is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("fma")
+                && is_x86_feature_detected!("f16c")
+            {
                 sets.push(Isa::Avx2);
                 if is_x86_feature_detected!("avx512bw")
                     && is_x86_feature_detected!("avx512vl")
@@ -102,6 +108,10 @@ impl Isa {
                 Isa::Avx2 => quantize_avx2(values, chunk, len, r),
                 #[cfg(target_arch = "x86_64")]
                 Isa::Avx512Vnni => quantize_avx512(values, chunk, len, r),
+                #[cfg(target_arch = "aarch64")]
+                Isa::NeonDotprod => quantize_dotprod(values, chunk, len, r),
+                #[cfg(target_arch = "aarch64")]
+                Isa::NeonI8mm => quantize_i8mm(values, chunk, len, r),
                 _ => quantize_portable(values, chunk, len, r),
             }
         }
@@ -173,4 +183,11 @@ compile! {
     avx2, quantize_avx2: super::simd::avx2::Avx2;
     #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512vnni")]
     avx512, quantize_avx512: super::simd::avx512::Avx512;
+}
+#[cfg(target_arch = "aarch64")]
+compile! {
+    #[target_feature(enable = "neon,dotprod")]
+    dotprod, quantize_dotprod: super::simd::neon::Neon<false>;
+    #[target_feature(enable = "neon,dotprod,i8mm")]
+    i8mm, quantize_i8mm: super::simd::neon::Neon<true>;
 }

@@ -18,6 +18,11 @@ use super::{Format, block::Fields};
 /// Weights per output in a block that shares one activation scale.
 pub(super) const BLOCK: usize = 32;
 
+/// Low nibbles, lowest bits, and lowest two bits of four weights at once.
+const LOW: u32 = 0x0f0f_0f0f;
+const ONE: u32 = 0x0101_0101;
+const TWO: u32 = 0x0303_0303;
+
 /// Sizes of the parts, in bytes per output.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
@@ -42,7 +47,13 @@ impl Layout {
             Format::Q6K => (8, 2, 2, 24),
             _ => (1, 0, 2, 32),
         };
-        Layout { format, blocks, head, params, quants }
+        Layout {
+            format,
+            blocks,
+            head,
+            params,
+            quants,
+        }
     }
 
     /// Bytes of a super-block of one output.
@@ -52,7 +63,8 @@ impl Layout {
 
     /// Writes one output's fields into its strip's super-block.
     pub(super) fn put(self, fields: &Fields, lanes: usize, lane: usize, into: &mut [u8]) {
-        let mut set16 = |at: usize, value: u16| into[at..at + 2].copy_from_slice(&value.to_le_bytes());
+        let mut set16 =
+            |at: usize, value: u16| into[at..at + 2].copy_from_slice(&value.to_le_bytes());
         if self.head > 0 {
             set16(2 * lane, fields.d);
             if self.head > 2 {
@@ -64,7 +76,8 @@ impl Layout {
             for field in 0..self.params / 2 {
                 if self.head == 0 {
                     let value = if field == 0 { fields.d } else { fields.m };
-                    into[params + 2 * (field * lanes + lane)..][..2].copy_from_slice(&value.to_le_bytes());
+                    into[params + 2 * (field * lanes + lane)..][..2]
+                        .copy_from_slice(&value.to_le_bytes());
                 } else {
                     (into[params + lane], into[params + lanes + lane]) = match self.format {
                         Format::Q6K => (fields.scales[2 * block], fields.scales[2 * block + 1]),
@@ -72,11 +85,27 @@ impl Layout {
                     };
                 }
             }
-            for k in 0..BLOCK {
-                let quant = fields.quants[block * BLOCK + k];
-                for (at, shift, mask) in self.places(lanes, lane, k).into_iter().flatten() {
-                    into[quants + at.0] |= (quant >> at.1 & mask) << shift;
-                }
+            let words = fields.words(block);
+            let mut set = |vector: usize, word: u32| {
+                let at = quants + 4 * (vector * lanes + lane);
+                into[at..at + 4].copy_from_slice(&word.to_le_bytes());
+            };
+            if self.quants == 32 {
+                words
+                    .into_iter()
+                    .enumerate()
+                    .for_each(|(g, word)| set(g, word));
+                continue;
+            }
+            for (i, [even, odd]) in words.as_chunks().0.iter().enumerate() {
+                set(i, even & LOW | (odd & LOW) << 4);
+            }
+            let high = |g: usize, mask: u32| words[g] >> 4 & mask;
+            if self.quants == 20 {
+                set(4, (0..8).map(|g| high(g, ONE) << g).sum());
+            } else if self.quants == 24 {
+                set(4, (0..4).map(|g| high(g, TWO) << (2 * g)).sum());
+                set(5, (0..4).map(|g| high(4 + g, TWO) << (2 * g)).sum());
             }
         }
     }
@@ -109,11 +138,22 @@ impl Layout {
                     }
                 }
             }
-            for k in 0..BLOCK {
-                let quant = &mut fields.quants[block * BLOCK + k];
-                for (at, shift, mask) in self.places(lanes, lane, k).into_iter().flatten() {
-                    *quant |= (from[quants + at.0] >> shift & mask) << at.1;
-                }
+            let word = |vector: usize| {
+                let at = quants + 4 * (vector * lanes + lane);
+                u32::from_le_bytes([from[at], from[at + 1], from[at + 2], from[at + 3]])
+            };
+            let quads = fields.quants[block * BLOCK..][..BLOCK]
+                .as_chunks_mut::<4>()
+                .0;
+            for (g, quad) in quads.iter_mut().enumerate() {
+                let low = || word(g / 2) >> (g % 2 * 4) & LOW;
+                let quants = match self.quants {
+                    32 => word(g),
+                    20 => low() | (word(4) >> g & ONE) << 4,
+                    24 => low() | (word(4 + g / 4) >> (g % 4 * 2) & TWO) << 4,
+                    _ => low(),
+                };
+                *quad = quants.to_le_bytes();
             }
         }
         fields
@@ -123,21 +163,5 @@ impl Layout {
     fn parts(self, lanes: usize, block: usize) -> (usize, usize) {
         let params = lanes * (self.head + block * (self.params + self.quants));
         (params, params + lanes * self.params)
-    }
-
-    /// The bytes that hold weight `k` of a lane: ((offset, shift within the weight), shift within the byte, mask).
-    #[expect(clippy::type_complexity, reason = "private, and named in the sentence above")]
-    fn places(self, lanes: usize, lane: usize, k: usize) -> [Option<((usize, u8), usize, u8)>; 2] {
-        let (vector, group, byte) = (4 * lanes, k / 4, 4 * lane + k % 4);
-        if self.quants == 32 {
-            return [Some(((group * vector + byte, 0), 0, 255)), None];
-        }
-        let low = ((group / 2 * vector + byte, 0), group % 2 * 4, 15);
-        let high = match self.quants {
-            20 => Some(((4 * vector + byte, 4), group, 1)),
-            24 => Some(((4 * vector + group / 4 * vector + byte, 4), group % 4 * 2, 3)),
-            _ => None,
-        };
-        [Some(low), high]
     }
 }

@@ -1,5 +1,8 @@
 //! A packed weight matrix: made from GGUF bytes, read back by row, and multiplied.
-#![expect(unsafe_code, reason = "kernels run on raw pointers into checked ranges")]
+#![expect(
+    unsafe_code,
+    reason = "kernels run on raw pointers into checked ranges"
+)]
 
 use super::{
     Format, Isa, OutView, QuantizedRows, SharedBytes,
@@ -27,7 +30,9 @@ pub enum PackError {
         block: usize,
     },
     /// More or fewer bytes than the shape takes.
-    #[error("{outputs} × {inputs} weights of {format:?} take {expected} bytes, but {found} were given")]
+    #[error(
+        "{outputs} × {inputs} weights of {format:?} take {expected} bytes, but {found} were given"
+    )]
     Bytes {
         /// The matrix's format.
         format: Format,
@@ -79,7 +84,12 @@ impl PackedMatrix {
     ///
     /// # Errors
     /// [`PackError`] if shape, format and number of bytes do not fit together.
-    pub fn pack(format: Format, outputs: usize, inputs: usize, gguf: &[u8]) -> Result<PackedMatrix, PackError> {
+    pub fn pack(
+        format: Format,
+        outputs: usize,
+        inputs: usize,
+        gguf: &[u8],
+    ) -> Result<PackedMatrix, PackError> {
         PackedMatrix::pack_for(super::isa(), format, outputs, inputs, gguf)
     }
 
@@ -103,7 +113,8 @@ impl PackedMatrix {
             let (layout, lanes) = (Layout::of(format), isa.lanes());
             let supers = inputs / format.block_weights();
             for (output, row) in gguf.chunks_exact(row.max(1)).enumerate() {
-                let strip = &mut bytes.as_mut_slice()[output / lanes * supers * layout.bytes() * lanes..];
+                let strip =
+                    &mut bytes.as_mut_slice()[output / lanes * supers * layout.bytes() * lanes..];
                 let supers = strip.chunks_exact_mut(layout.bytes() * lanes);
                 for (block, into) in row.chunks_exact(format.block_bytes()).zip(supers) {
                     layout.put(&Fields::read(format, block), lanes, output % lanes, into);
@@ -113,18 +124,19 @@ impl PackedMatrix {
         PackedMatrix::with_bytes(isa, format, outputs, inputs, Storage::Owned(bytes))
     }
 
-    /// A matrix over bytes that [`as_bytes`](Self::as_bytes) gave on a CPU of the same [`isa`](super::isa), kept by
-    /// somebody else: nothing is copied. They should start at a cache line.
+    /// A matrix over bytes that [`as_bytes`](Self::as_bytes) gave for `isa`, kept by somebody else: nothing is copied.
+    /// They should start at a cache line.
     ///
     /// # Errors
-    /// [`PackError`] if shape, format and number of bytes do not fit together.
+    /// As [`pack_for`](Self::pack_for).
     pub fn from_packed(
+        isa: Isa,
         format: Format,
         outputs: usize,
         inputs: usize,
         bytes: SharedBytes,
     ) -> Result<PackedMatrix, PackError> {
-        PackedMatrix::with_bytes(super::isa(), format, outputs, inputs, Storage::Shared(bytes))
+        PackedMatrix::with_bytes(isa, format, outputs, inputs, Storage::Shared(bytes))
     }
 
     fn with_bytes(
@@ -140,7 +152,14 @@ impl PackedMatrix {
         let expected = packed_bytes(isa, format, outputs, inputs)?;
         check_len(format, outputs, inputs, expected, bytes.as_slice().len())?;
         let kernels = (!format.takes_floats()).then(|| isa.kernels(format));
-        Ok(PackedMatrix { format, isa, outputs, inputs, bytes, kernels })
+        Ok(PackedMatrix {
+            format,
+            isa,
+            outputs,
+            inputs,
+            bytes,
+            kernels,
+        })
     }
 
     /// The format of the weights.
@@ -183,7 +202,11 @@ impl PackedMatrix {
     /// # Panics
     /// If `output` is not below [`outputs`](Self::outputs) or `into` has not [`inputs`](Self::inputs) places.
     pub fn dequantize_row(&self, output: usize, into: &mut [f32]) {
-        assert!(output < self.outputs, "output {output} is not below {}", self.outputs);
+        assert!(
+            output < self.outputs,
+            "output {output} is not below {}",
+            self.outputs
+        );
         assert_eq!(into.len(), self.inputs, "one place per input");
         let block = self.format.block_weights();
         if self.format.takes_floats() {
@@ -194,7 +217,9 @@ impl PackedMatrix {
         let size = layout.bytes() * lanes;
         let strip = &self.as_bytes()[output / lanes * (self.inputs / block) * size..];
         for (into, from) in into.chunks_exact_mut(block).zip(strip.chunks_exact(size)) {
-            layout.get(lanes, output % lanes, from).values(self.format, into);
+            layout
+                .get(lanes, output % lanes, from)
+                .values(self.format, into);
         }
     }
 
@@ -206,8 +231,15 @@ impl PackedMatrix {
     /// the format takes; if `tiles` reaches beyond [`tiles`](Self::tiles); or if `out` does not hold those outputs of
     /// that many rows.
     pub fn multiply(&self, x: &QuantizedRows, tiles: Range<usize>, out: &mut OutView<'_>) {
-        assert!(x.inputs() == self.inputs && x.isa() == self.isa, "rows and matrix differ in inputs or instruction set");
-        assert!(tiles.end <= self.tiles(), "tiles {tiles:?} of {}", self.tiles());
+        assert!(
+            x.inputs() == self.inputs && x.isa() == self.isa,
+            "rows and matrix differ in inputs or instruction set"
+        );
+        assert!(
+            tiles.end <= self.tiles(),
+            "tiles {tiles:?} of {}",
+            self.tiles()
+        );
         let outputs = tiles.start * Self::TILE..(tiles.end * Self::TILE).min(self.outputs);
         if x.rows() == 0 || outputs.is_empty() {
             return;
@@ -270,23 +302,51 @@ impl PackedMatrix {
 fn row_bytes(format: Format, outputs: usize, inputs: usize) -> Result<usize, PackError> {
     let block = format.block_weights();
     if !inputs.is_multiple_of(block) {
-        return Err(PackError::Inputs { format, inputs, block });
+        return Err(PackError::Inputs {
+            format,
+            inputs,
+            block,
+        });
     }
     let row = (inputs / block).checked_mul(format.block_bytes());
-    row.filter(|row| row.checked_mul(outputs).is_some()).ok_or(PackError::TooLarge { outputs, inputs })
+    row.filter(|row| row.checked_mul(outputs).is_some())
+        .ok_or(PackError::TooLarge { outputs, inputs })
 }
 
 /// Bytes of the packed form: whole strips, or GGUF's own for formats that take floats.
-fn packed_bytes(isa: Isa, format: Format, outputs: usize, inputs: usize) -> Result<usize, PackError> {
+fn packed_bytes(
+    isa: Isa,
+    format: Format,
+    outputs: usize,
+    inputs: usize,
+) -> Result<usize, PackError> {
     let row = row_bytes(format, outputs, inputs)?;
     if format.takes_floats() {
         return Ok(row * outputs);
     }
     let row = (inputs / format.block_weights()).checked_mul(Layout::of(format).bytes());
     let padded = outputs.checked_next_multiple_of(isa.lanes());
-    row.zip(padded).and_then(|(row, padded)| row.checked_mul(padded)).ok_or(PackError::TooLarge { outputs, inputs })
+    row.zip(padded)
+        .and_then(|(row, padded)| row.checked_mul(padded))
+        .ok_or(PackError::TooLarge { outputs, inputs })
 }
 
-fn check_len(format: Format, outputs: usize, inputs: usize, expected: usize, found: usize) -> Result<(), PackError> {
-    if expected == found { Ok(()) } else { Err(PackError::Bytes { format, outputs, inputs, expected, found }) }
+fn check_len(
+    format: Format,
+    outputs: usize,
+    inputs: usize,
+    expected: usize,
+    found: usize,
+) -> Result<(), PackError> {
+    if expected == found {
+        Ok(())
+    } else {
+        Err(PackError::Bytes {
+            format,
+            outputs,
+            inputs,
+            expected,
+            found,
+        })
+    }
 }

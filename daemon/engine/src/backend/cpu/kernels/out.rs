@@ -22,7 +22,13 @@ impl<'a> OutView<'a> {
     /// A view of all of `values`: rows of `stride` outputs each; a last partial row is left out.
     pub fn new(values: &'a mut [f32], stride: usize) -> OutView<'a> {
         let rows = values.len().checked_div(stride).unwrap_or(0);
-        OutView { values: values.as_mut_ptr(), rows, stride, outputs: 0..stride, borrow: PhantomData }
+        OutView {
+            values: values.as_mut_ptr(),
+            rows,
+            stride,
+            outputs: 0..stride,
+            borrow: PhantomData,
+        }
     }
 
     /// How many rows.
@@ -40,9 +46,22 @@ impl<'a> OutView<'a> {
     /// # Panics
     /// If `at` lies outside the window.
     pub fn split_at(self, at: usize) -> (OutView<'a>, OutView<'a>) {
-        assert!(self.outputs.start <= at && at <= self.outputs.end, "output {at} is not in {:?}", self.outputs);
+        assert!(
+            self.outputs.start <= at && at <= self.outputs.end,
+            "output {at} is not in {:?}",
+            self.outputs
+        );
         let (left, right) = (self.outputs.start..at, at..self.outputs.end);
-        (OutView { outputs: left, ..self }, OutView { outputs: right, ..self })
+        (
+            OutView {
+                outputs: left,
+                ..self
+            },
+            OutView {
+                outputs: right,
+                ..self
+            },
+        )
     }
 
     /// A second view of a part of the window, for thread pools that hand out work by index.
@@ -53,7 +72,10 @@ impl<'a> OutView<'a> {
     /// # Panics
     /// If `outputs` reaches outside the window.
     pub unsafe fn alias(&self, outputs: Range<usize>) -> OutView<'a> {
-        assert!(self.outputs.start <= outputs.start && outputs.end <= self.outputs.end, "{outputs:?} is out of reach");
+        assert!(
+            self.outputs.start <= outputs.start && outputs.end <= self.outputs.end,
+            "{outputs:?} is out of reach"
+        );
         OutView { outputs, ..*self }
     }
 
@@ -74,7 +96,10 @@ impl<'a> OutView<'a> {
 
     /// Where element (row, output) lies.
     pub(super) fn at(&self, row: usize, output: usize) -> *mut f32 {
-        debug_assert!(row < self.rows && self.outputs.contains(&output), "callers check the window first");
+        debug_assert!(
+            row < self.rows && self.outputs.contains(&output),
+            "callers check the window first"
+        );
         self.values.wrapping_add(row * self.stride + output)
     }
 }

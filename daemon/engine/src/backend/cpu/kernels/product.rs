@@ -8,7 +8,7 @@ use super::{
     Format,
     layout::Layout,
     simd::{Rows, Simd},
-    unpack::{I8, Quants, U4, U5, U6},
+    unpack::{I8, Quants, U4, U5},
 };
 
 /// A strip and a chunk, ready to multiply.
@@ -119,8 +119,14 @@ impl Scales for Nested {
     unsafe fn load<I: Simd>(head: *const u8, params: *const u8) -> (I::Floats, I::Floats) {
         // SAFETY: as `Weights::add`.
         unsafe {
-            let (d, m) = (I::f16s(head), I::mul(I::f16s(head.add(2 * I::LANES)), I::splat(-1.0)));
-            (I::mul(d, I::u8s(params)), I::mul(m, I::u8s(params.add(I::LANES))))
+            let (d, m) = (
+                I::f16s(head),
+                I::mul(I::f16s(head.add(2 * I::LANES)), I::splat(-1.0)),
+            );
+            (
+                I::mul(d, I::u8s(params)),
+                I::mul(m, I::u8s(params.add(I::LANES))),
+            )
         }
     }
 }
@@ -200,7 +206,11 @@ impl Weights for Q6K {
     ) -> [I::Floats; M] {
         // SAFETY: as this method.
         unsafe {
-            let dots = I::scaled_dots::<M>(block.add(I::LANES * const { Self::LAYOUT.params }), block, x);
+            let dots = I::scaled_dots::<M>(
+                block.add(I::LANES * const { Self::LAYOUT.params }),
+                block,
+                x,
+            );
             let d = I::f16s(head);
             for r in 0..M {
                 sums[r] = I::fma(dots[r], I::mul(d, I::splat(*x.scale(r))), sums[r]);

@@ -4,7 +4,10 @@
 //! inputs: the i8 values of its rows (32 bytes each), then per row the f32 scale, the f32 scale · sum, a correction for
 //! centred weights over the block, and such corrections over both halves of it. Everything a kernel reads lies at
 //! constant distances from one pointer that walks forward.
-#![expect(unsafe_code, reason = "threads share the quantization of rows through a raw pointer")]
+#![expect(
+    unsafe_code,
+    reason = "threads share the quantization of rows through a raw pointer"
+)]
 
 use super::{Isa, bytes::Lines, layout::BLOCK};
 use std::marker::PhantomData;
@@ -32,7 +35,13 @@ impl QuantizedRows {
 
     /// An empty buffer for the kernels of `isa`.
     pub fn for_isa(isa: Isa) -> QuantizedRows {
-        QuantizedRows { isa, rows: 0, inputs: 0, quants: Lines::default(), floats: None }
+        QuantizedRows {
+            isa,
+            rows: 0,
+            inputs: 0,
+            quants: Lines::default(),
+            floats: None,
+        }
     }
 
     /// Makes room for `rows` rows of `inputs` values, which are unspecified until quantized. With `keep_floats`, rows
@@ -42,7 +51,9 @@ impl QuantizedRows {
         (self.rows, self.inputs) = (rows, inputs);
         self.quants.resize(rows * self.blocks() * ROW_BLOCK);
         if keep_floats {
-            self.floats.get_or_insert_default().resize(rows * inputs, 0.0);
+            self.floats
+                .get_or_insert_default()
+                .resize(rows * inputs, 0.0);
         } else if let Some(floats) = &mut self.floats {
             floats.clear();
         }
@@ -90,7 +101,11 @@ impl QuantizedRows {
     /// # Panics
     /// If `row` is not below [`rows`](Self::rows) or `into` has not [`inputs`](Self::inputs) places.
     pub fn dequantize_row(&self, row: usize, into: &mut [f32]) {
-        assert!(row < self.rows && into.len() == self.inputs, "row {row} of {} values is not there", into.len());
+        assert!(
+            row < self.rows && into.len() == self.inputs,
+            "row {row} of {} values is not there",
+            into.len()
+        );
         let (chunk, len, r) = chunk_of(self.rows, row);
         let bytes = self.quants.as_slice();
         for (b, into) in into.chunks_mut(BLOCK).enumerate() {
@@ -105,7 +120,9 @@ impl QuantizedRows {
 
     /// The exact values of row `row`, if they were kept.
     pub(super) fn floats(&self, row: usize) -> Option<&[f32]> {
-        self.floats.as_ref()?.get(row * self.inputs..(row + 1) * self.inputs)
+        self.floats
+            .as_ref()?
+            .get(row * self.inputs..(row + 1) * self.inputs)
     }
 
     /// Blocks of 32 per row; the last may be padded with zeros.
@@ -130,7 +147,11 @@ pub(super) fn chunk_of(rows: usize, row: usize) -> (usize, usize, usize) {
     let chunks = rows.div_ceil(CHUNK);
     let (short, longer) = (rows / chunks, rows % chunks);
     let boundary = longer * (short + 1);
-    let (len, place) = if row < boundary { (short + 1, row % (short + 1)) } else { (short, (row - boundary) % short) };
+    let (len, place) = if row < boundary {
+        (short + 1, row % (short + 1))
+    } else {
+        (short, (row - boundary) % short)
+    };
     (row - place, len, place)
 }
 
@@ -160,14 +181,24 @@ impl RowWriter<'_> {
     /// As [`QuantizedRows::quantize_row`].
     pub unsafe fn quantize_row(&self, row: usize, values: &[f32]) {
         assert!(row < self.rows, "row {row} is not below {}", self.rows);
-        assert_eq!(values.len(), self.inputs, "a row has as many values as were announced");
+        assert_eq!(
+            values.len(),
+            self.inputs,
+            "a row has as many values as were announced"
+        );
         let (chunk, len, r) = chunk_of(self.rows, row);
         // SAFETY: `reset` made room for all rows, and the row's share is the caller's alone.
         unsafe {
-            let first = self.quants.add(chunk * self.inputs.div_ceil(BLOCK) * ROW_BLOCK);
+            let first = self
+                .quants
+                .add(chunk * self.inputs.div_ceil(BLOCK) * ROW_BLOCK);
             self.isa.quantize(values, first, len, r);
             if !self.floats.is_null() {
-                std::ptr::copy_nonoverlapping(values.as_ptr(), self.floats.add(row * self.inputs), self.inputs);
+                std::ptr::copy_nonoverlapping(
+                    values.as_ptr(),
+                    self.floats.add(row * self.inputs),
+                    self.inputs,
+                );
             }
         }
     }
@@ -179,28 +210,54 @@ impl RowWriter<'_> {
 /// # Safety
 /// The chunk has room for the row's blocks, and nobody else touches them.
 #[inline(always)]
-pub(super) unsafe fn quantize<const PAIRS: bool>(values: &[f32], chunk: *mut u8, len: usize, r: usize) {
-    for (b, values) in values.chunks(BLOCK).enumerate() {
-        let mut x = [0f32; BLOCK];
-        x[..values.len()].copy_from_slice(values);
-        let mut most = [0f32; 8];
-        for part in x.as_chunks::<8>().0 {
-            for (most, value) in most.iter_mut().zip(part) {
-                *most = if value.abs() > *most { value.abs() } else { *most };
+pub(super) unsafe fn quantize<const PAIRS: bool>(
+    values: &[f32],
+    chunk: *mut u8,
+    len: usize,
+    r: usize,
+) {
+    let (whole, rest) = values.as_chunks::<BLOCK>();
+    let mut last = [0f32; BLOCK];
+    last[..rest.len()].copy_from_slice(rest);
+    let padded = (!rest.is_empty()).then_some(&last);
+    // Plain loops over arrays: compiled for wide vectors, they become a few instructions per block.
+    for (b, x) in whole.iter().chain(padded).enumerate() {
+        // Magnitudes order like their bits, and a NaN above all: it ends up in the scale, not in silence.
+        let mut most = [0u32; 16];
+        for part in x.as_chunks::<16>().0 {
+            for lane in 0..16 {
+                most[lane] = most[lane].max(part[lane].to_bits() & 0x7fff_ffff);
             }
         }
-        let most = most.into_iter().fold(0f32, f32::max);
+        let most = f32::from_bits(most.into_iter().fold(0, u32::max));
         let scale = most / 127.0;
         let inverse = if most > 0.0 { 127.0 / most } else { 0.0 };
-        // Adding 1.5 · 2^23 leaves the nearest integer in the low mantissa bits: no call, on any machine.
-        let quants = x.map(|value| ((value * inverse + 12_582_912.0).to_bits() as i32 - 0x4b40_0000) as i8);
+        let mut ints = [0i32; BLOCK];
+        for k in 0..BLOCK {
+            // Adding 1.5 · 2^23 leaves the nearest integer in the low mantissa bits: no call, on any machine.
+            ints[k] = (x[k] * inverse + 12_582_912.0).to_bits() as i32 - 0x4b40_0000;
+        }
+        let mut quants = [0i8; BLOCK];
+        for k in 0..BLOCK {
+            quants[k] = ints[k] as i8;
+        }
         // Sums by half of the block and by parity of the pair of products that share an i16 lane.
         let mut sums = [[0i32; 2]; 2];
-        for (k, &quant) in quants.iter().enumerate() {
-            sums[k / 16][k % 4 / 2] += i32::from(quant);
+        for half in 0..2 {
+            let mut lanes = [0i32; 4];
+            for four in ints[16 * half..][..16].as_chunks::<4>().0 {
+                for lane in 0..4 {
+                    lanes[lane] += four[lane];
+                }
+            }
+            sums[half] = [lanes[0] + lanes[1], lanes[2] + lanes[3]];
         }
         let pair = |factor: i32, [even, odd]: [i32; 2]| {
-            if PAIRS { (factor * even) as u16 as u32 | ((factor * odd) as u32) << 16 } else { (factor * (even + odd)) as u32 }
+            if PAIRS {
+                (factor * even) as u16 as u32 | ((factor * odd) as u32) << 16
+            } else {
+                (factor * (even + odd)) as u32
+            }
         };
         let whole = [sums[0][0] + sums[1][0], sums[0][1] + sums[1][1]];
         let sum = scale * (whole[0] + whole[1]) as f32;

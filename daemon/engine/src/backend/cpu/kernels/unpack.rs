@@ -33,7 +33,14 @@ impl<const CENTRE: i32> Quants for U4<CENTRE> {
         // SAFETY: as this method.
         unsafe {
             let both = I::load(from.add(G / 2 * 4 * I::LANES));
-            I::mask(if G.is_multiple_of(2) { both } else { I::shr::<4>(both) }, 15)
+            I::mask(
+                if G.is_multiple_of(2) {
+                    both
+                } else {
+                    I::shr::<4>(both)
+                },
+                15,
+            )
         }
     }
 }

@@ -51,7 +51,12 @@ fn a_panic_reaches_the_caller_and_the_pool_goes_on() {
 #[test]
 fn stages_begin_after_the_workers_have_parked() {
     let pool = pool(3);
-    let parked = || pool.shared.parked.iter().all(|p| p.0.load(Ordering::SeqCst));
+    let parked = || {
+        pool.shared
+            .parked
+            .iter()
+            .all(|p| p.0.load(Ordering::SeqCst))
+    };
     for _ in 0..5 {
         let deadline = Instant::now() + Duration::from_secs(20);
         while !parked() {

@@ -1,5 +1,8 @@
 //! NEON.
-#![expect(unsafe_code, reason = "vendor intrinsics, which every CPU of the architecture has")]
+#![expect(
+    unsafe_code,
+    reason = "vendor intrinsics, which every CPU of the architecture has"
+)]
 
 use std::arch::aarch64::*;
 use std::arch::asm;
@@ -59,7 +62,15 @@ impl Simd for Neon {
     #[inline(always)]
     fn load(self, from: &[f32; LANES]) -> Self::V {
         // SAFETY: see above.
-        std::array::from_fn(|part| unsafe { vld1q_f32(from[4 * part..][..4].as_ptr()) })
+        unsafe {
+            let from = from.as_ptr();
+            [
+                vld1q_f32(from),
+                vld1q_f32(from.add(4)),
+                vld1q_f32(from.add(8)),
+                vld1q_f32(from.add(12)),
+            ]
+        }
     }
 
     #[inline(always)]
@@ -81,51 +92,93 @@ impl Simd for Neon {
     #[inline(always)]
     fn add(self, a: Self::V, b: Self::V) -> Self::V {
         // SAFETY: see above.
-        zip(a, b, |a, b| unsafe { vaddq_f32(a, b) })
+        zip(
+            a,
+            b,
+            #[inline(always)]
+            |a, b| unsafe { vaddq_f32(a, b) },
+        )
     }
 
     #[inline(always)]
     fn sub(self, a: Self::V, b: Self::V) -> Self::V {
         // SAFETY: see above.
-        zip(a, b, |a, b| unsafe { vsubq_f32(a, b) })
+        zip(
+            a,
+            b,
+            #[inline(always)]
+            |a, b| unsafe { vsubq_f32(a, b) },
+        )
     }
 
     #[inline(always)]
     fn mul(self, a: Self::V, b: Self::V) -> Self::V {
         // SAFETY: see above.
-        zip(a, b, |a, b| unsafe { vmulq_f32(a, b) })
+        zip(
+            a,
+            b,
+            #[inline(always)]
+            |a, b| unsafe { vmulq_f32(a, b) },
+        )
     }
 
     #[inline(always)]
     fn div(self, a: Self::V, b: Self::V) -> Self::V {
         // SAFETY: see above.
-        zip(a, b, |a, b| unsafe { vdivq_f32(a, b) })
+        zip(
+            a,
+            b,
+            #[inline(always)]
+            |a, b| unsafe { vdivq_f32(a, b) },
+        )
     }
 
     #[inline(always)]
     fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
         // SAFETY: see above.
-        std::array::from_fn(|part| unsafe { vfmaq_f32(c[part], a[part], b[part]) })
+        unsafe {
+            [
+                vfmaq_f32(c[0], a[0], b[0]),
+                vfmaq_f32(c[1], a[1], b[1]),
+                vfmaq_f32(c[2], a[2], b[2]),
+                vfmaq_f32(c[3], a[3], b[3]),
+            ]
+        }
     }
 
     #[inline(always)]
     fn max(self, a: Self::V, b: Self::V) -> Self::V {
         // SAFETY: see above.
-        zip(a, b, |a, b| unsafe { vmaxq_f32(a, b) })
+        zip(
+            a,
+            b,
+            #[inline(always)]
+            |a, b| unsafe { vmaxq_f32(a, b) },
+        )
     }
 
     #[inline(always)]
     fn min(self, a: Self::V, b: Self::V) -> Self::V {
         // SAFETY: see above.
-        zip(a, b, |a, b| unsafe { vminq_f32(a, b) })
+        zip(
+            a,
+            b,
+            #[inline(always)]
+            |a, b| unsafe { vminq_f32(a, b) },
+        )
     }
 
     #[inline(always)]
     fn scale_by_low_bits(self, a: Self::V, n: Self::V) -> Self::V {
         // SAFETY: see above.
-        zip(a, n, |a, n| unsafe {
-            let exponent = vshlq_n_s32::<23>(vreinterpretq_s32_f32(n));
-            vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(a), exponent))
-        })
+        zip(
+            a,
+            n,
+            #[inline(always)]
+            |a, n| unsafe {
+                let exponent = vshlq_n_s32::<23>(vreinterpretq_s32_f32(n));
+                vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(a), exponent))
+            },
+        )
     }
 }

@@ -27,8 +27,9 @@ impl Kernel for Exp {
 fn exp_is_exact_to_a_few_units_in_the_last_place() {
     for isa in all() {
         for step in 0..20_000 {
-            let x: [f32; LANES] =
-                std::array::from_fn(|lane| -87.0 + 175.0 * (step * LANES + lane) as f32 / 320_000.0);
+            let x: [f32; LANES] = std::array::from_fn(|lane| {
+                -87.0 + 175.0 * (step * LANES + lane) as f32 / 320_000.0
+            });
             for (x, got) in x.iter().zip(isa.run(Exp(x))) {
                 let exact = f64::from(*x).exp();
                 let error = (f64::from(got) - exact).abs() / exact;
@@ -60,7 +61,10 @@ fn every_half_widens_exactly() {
             let bits: [u16; LANES] = std::array::from_fn(|lane| start + lane as u16);
             for (bits, got) in bits.iter().zip(isa.run(Widen(bits))) {
                 let expected = f16::from_bits(*bits).to_f32();
-                assert!(got == expected || got.is_nan() && expected.is_nan(), "{bits:x}");
+                assert!(
+                    got == expected || got.is_nan() && expected.is_nan(),
+                    "{bits:x}"
+                );
             }
         }
     }

@@ -183,25 +183,45 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn add(self, a: Self::V, b: Self::V) -> Self::V {
         // SAFETY: see above.
-        zip(a, b, |a, b| unsafe { _mm256_add_ps(a, b) })
+        zip(
+            a,
+            b,
+            #[inline(always)]
+            |a, b| unsafe { _mm256_add_ps(a, b) },
+        )
     }
 
     #[inline(always)]
     fn sub(self, a: Self::V, b: Self::V) -> Self::V {
         // SAFETY: see above.
-        zip(a, b, |a, b| unsafe { _mm256_sub_ps(a, b) })
+        zip(
+            a,
+            b,
+            #[inline(always)]
+            |a, b| unsafe { _mm256_sub_ps(a, b) },
+        )
     }
 
     #[inline(always)]
     fn mul(self, a: Self::V, b: Self::V) -> Self::V {
         // SAFETY: see above.
-        zip(a, b, |a, b| unsafe { _mm256_mul_ps(a, b) })
+        zip(
+            a,
+            b,
+            #[inline(always)]
+            |a, b| unsafe { _mm256_mul_ps(a, b) },
+        )
     }
 
     #[inline(always)]
     fn div(self, a: Self::V, b: Self::V) -> Self::V {
         // SAFETY: see above.
-        zip(a, b, |a, b| unsafe { _mm256_div_ps(a, b) })
+        zip(
+            a,
+            b,
+            #[inline(always)]
+            |a, b| unsafe { _mm256_div_ps(a, b) },
+        )
     }
 
     #[inline(always)]
@@ -218,21 +238,36 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn max(self, a: Self::V, b: Self::V) -> Self::V {
         // SAFETY: see above.
-        zip(a, b, |a, b| unsafe { _mm256_max_ps(a, b) })
+        zip(
+            a,
+            b,
+            #[inline(always)]
+            |a, b| unsafe { _mm256_max_ps(a, b) },
+        )
     }
 
     #[inline(always)]
     fn min(self, a: Self::V, b: Self::V) -> Self::V {
         // SAFETY: see above.
-        zip(a, b, |a, b| unsafe { _mm256_min_ps(a, b) })
+        zip(
+            a,
+            b,
+            #[inline(always)]
+            |a, b| unsafe { _mm256_min_ps(a, b) },
+        )
     }
 
     #[inline(always)]
     fn scale_by_low_bits(self, a: Self::V, n: Self::V) -> Self::V {
         // SAFETY: see above.
-        zip(a, n, |a, n| unsafe {
-            let exponent = _mm256_slli_epi32::<23>(_mm256_castps_si256(n));
-            _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a), exponent))
-        })
+        zip(
+            a,
+            n,
+            #[inline(always)]
+            |a, n| unsafe {
+                let exponent = _mm256_slli_epi32::<23>(_mm256_castps_si256(n));
+                _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a), exponent))
+            },
+        )
     }
 }

@@ -3,6 +3,8 @@
 //! `maddubs` adds two u8 · i8 products into an i16 lane, which over a block of 32 gathers 16 products. Weights around
 //! their centre keep that final sum within 16 · 16 · 127 = 32,512 at 5 bits (and 8 · 32 · 127 over half a block at
 //! 6 bits), so partial sums may wrap around; they start from −centre · Σ activations of the lane.
+//!
+//! No closures around intrinsics: they would be functions of their own, compiled without these instructions.
 
 use super::{Quants, Rows, Simd, U6, groups, intrinsics};
 use std::arch::x86_64::*;
@@ -58,34 +60,61 @@ impl Simd for Avx2 {
                 }
             }
             groups!(G in whole { add::<Q, G, M>(&mut sums, quants, x) });
-            sums.map(|sum| _mm256_madd_epi16(sum, ones))
+            for sum in &mut sums {
+                *sum = _mm256_madd_epi16(*sum, ones);
+            }
+            sums
         }
     }
 
     #[inline(always)]
-    unsafe fn scaled_dots<const M: usize>(quants: *const u8, scales: *const u8, x: Rows<M>) -> [__m256; M] {
+    unsafe fn scaled_dots<const M: usize>(
+        quants: *const u8,
+        scales: *const u8,
+        x: Rows<M>,
+    ) -> [__m256; M] {
         // SAFETY: the caller's promise.
         unsafe {
-            // Each scale twice, for the two i16 lanes of an output.
-            let scale = |half: usize| {
-                let wide = _mm256_cvtepi8_epi32(_mm_loadl_epi64(scales.add(8 * half).cast()));
-                _mm256_blend_epi16::<0xaa>(wide, _mm256_slli_epi32::<16>(wide))
-            };
-            let mut sums: [__m256i; M] = std::array::from_fn(|r| _mm256_set1_epi32(*x.minus_32(r, 0)));
+            let mut scaled = [_mm256_setzero_si256(); M];
+            let mut sums = scaled;
+            for (r, sum) in sums.iter_mut().enumerate() {
+                *sum = _mm256_set1_epi32(*x.minus_32(r, 0));
+            }
             groups!(G in first { add::<U6, G, M>(&mut sums, quants, x) });
-            let first = sums.map(|sum| _mm256_madd_epi16(sum, scale(0)));
-            sums = std::array::from_fn(|r| _mm256_set1_epi32(*x.minus_32(r, 1)));
+            let scale = twice(scales);
+            for (r, sum) in sums.iter_mut().enumerate() {
+                scaled[r] = _mm256_madd_epi16(*sum, scale);
+                *sum = _mm256_set1_epi32(*x.minus_32(r, 1));
+            }
             groups!(G in second { add::<U6, G, M>(&mut sums, quants, x) });
-            std::array::from_fn(|r| {
-                _mm256_cvtepi32_ps(_mm256_add_epi32(first[r], _mm256_madd_epi16(sums[r], scale(1))))
-            })
+            let scale = twice(scales.add(8));
+            let mut floats = [_mm256_setzero_ps(); M];
+            for (r, float) in floats.iter_mut().enumerate() {
+                let sum = _mm256_add_epi32(scaled[r], _mm256_madd_epi16(sums[r], scale));
+                *float = _mm256_cvtepi32_ps(sum);
+            }
+            floats
         }
+    }
+}
+
+/// Each of 8 i8 twice, as i16: for the two lanes of an output.
+#[inline(always)]
+unsafe fn twice(scales: *const u8) -> __m256i {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let wide = _mm256_cvtepi8_epi32(_mm_loadl_epi64(scales.cast()));
+        _mm256_blend_epi16::<0xaa>(wide, _mm256_slli_epi32::<16>(wide))
     }
 }
 
 /// Adds four products per output into its two i16 lanes, for each row.
 #[inline(always)]
-unsafe fn add<Q: Quants, const G: usize, const M: usize>(sums: &mut [__m256i; M], quants: *const u8, x: Rows<M>) {
+unsafe fn add<Q: Quants, const G: usize, const M: usize>(
+    sums: &mut [__m256i; M],
+    quants: *const u8,
+    x: Rows<M>,
+) {
     // SAFETY: the caller's promise.
     unsafe {
         let weights = Q::group::<Avx2, G>(quants);

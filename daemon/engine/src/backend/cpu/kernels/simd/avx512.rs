@@ -56,25 +56,47 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn scaled_dots<const M: usize>(quants: *const u8, scales: *const u8, x: Rows<M>) -> [__m512; M] {
+    unsafe fn scaled_dots<const M: usize>(
+        quants: *const u8,
+        scales: *const u8,
+        x: Rows<M>,
+    ) -> [__m512; M] {
         // SAFETY: the caller's promise.
         unsafe {
-            let scale = |half: usize| {
-                _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(scales.add(16 * half).cast())))
-            };
-            let mut sums: [__m512i; M] = std::array::from_fn(|r| _mm512_set1_epi32(*x.minus_32(r, 0)));
+            let mut scaled = [_mm512_setzero_ps(); M];
+            let mut sums = [_mm512_setzero_si512(); M];
+            for (r, sum) in sums.iter_mut().enumerate() {
+                *sum = _mm512_set1_epi32(*x.minus_32(r, 0));
+            }
             groups!(G in first { add::<U6, G, M>(&mut sums, quants, x) });
-            let first = sums.map(|sum| _mm512_mul_ps(_mm512_cvtepi32_ps(sum), scale(0)));
-            sums = std::array::from_fn(|r| _mm512_set1_epi32(*x.minus_32(r, 1)));
+            let scale = i8s(scales);
+            for (r, sum) in sums.iter_mut().enumerate() {
+                scaled[r] = _mm512_mul_ps(_mm512_cvtepi32_ps(*sum), scale);
+                *sum = _mm512_set1_epi32(*x.minus_32(r, 1));
+            }
             groups!(G in second { add::<U6, G, M>(&mut sums, quants, x) });
-            std::array::from_fn(|r| _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums[r]), scale(1), first[r]))
+            let scale = i8s(scales.add(16));
+            for (scaled, sum) in scaled.iter_mut().zip(sums) {
+                *scaled = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), scale, *scaled);
+            }
+            scaled
         }
     }
 }
 
+#[inline(always)]
+unsafe fn i8s(from: *const u8) -> __m512 {
+    // SAFETY: the caller's promise.
+    unsafe { _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(from.cast()))) }
+}
+
 /// Adds four products per output, for each row. Signed weights are lifted by 128.
 #[inline(always)]
-unsafe fn add<Q: Quants, const G: usize, const M: usize>(sums: &mut [__m512i; M], quants: *const u8, x: Rows<M>) {
+unsafe fn add<Q: Quants, const G: usize, const M: usize>(
+    sums: &mut [__m512i; M],
+    quants: *const u8,
+    x: Rows<M>,
+) {
     // SAFETY: the caller's promise.
     unsafe {
         let mut weights = Q::group::<Avx512, G>(quants);

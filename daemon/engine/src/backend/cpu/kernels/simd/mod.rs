@@ -50,14 +50,21 @@ pub(super) trait Simd {
     /// Σ (weight − `Q::CENTRE`) · activation over a block, for each row.
     unsafe fn dots<Q: Quants, const M: usize>(quants: *const u8, x: Rows<M>) -> [Self::Ints; M];
     /// Σ scale of the half · Σ (weight − 32) · activation over a block, for each row; i8 scales at `scales`.
-    unsafe fn scaled_dots<const M: usize>(quants: *const u8, scales: *const u8, x: Rows<M>) -> [Self::Floats; M];
+    unsafe fn scaled_dots<const M: usize>(
+        quants: *const u8,
+        scales: *const u8,
+        x: Rows<M>,
+    ) -> [Self::Floats; M];
 }
 
 /// A block of 32 activations of M rows, as `rows` lays it out.
 #[derive(Clone, Copy)]
 pub(super) struct Rows<const M: usize>(pub(super) *const u8);
 
-#[expect(clippy::cast_ptr_alignment, reason = "the sides of a block are multiples of 4 bytes into an aligned buffer")]
+#[expect(
+    clippy::cast_ptr_alignment,
+    reason = "the sides of a block are multiples of 4 bytes into an aligned buffer"
+)]
 impl<const M: usize> Rows<M> {
     /// The 4 activations of row `r` from 4·`group` on.
     #[inline(always)]
@@ -110,9 +117,8 @@ use groups;
 
 /// Declares operations that are one expression of intrinsics.
 macro_rules! intrinsics {
-    ($($(#[$meta:meta])* fn $name:ident$(<const $n:ident>)?($($arg:ident: $ty:ty),*) $(-> $ret:ty)? { $body:expr })*) => { $(
+    ($(fn $name:ident$(<const $n:ident>)?($($arg:ident: $ty:ty),*) $(-> $ret:ty)? { $body:expr })*) => { $(
         #[inline(always)]
-        $(#[$meta])*
         unsafe fn $name$(<const $n: i32>)?($($arg: $ty),*) $(-> $ret)? {
             // SAFETY: callers of this trait run on a CPU with these instructions and pass valid pointers.
             unsafe { $body }

@@ -80,7 +80,11 @@ impl Simd for Portable {
     }
 
     #[inline(always)]
-    unsafe fn scaled_dots<const M: usize>(quants: *const u8, scales: *const u8, x: Rows<M>) -> [Self::Floats; M] {
+    unsafe fn scaled_dots<const M: usize>(
+        quants: *const u8,
+        scales: *const u8,
+        x: Rows<M>,
+    ) -> [Self::Floats; M] {
         let mut halves = [[[0; LANES]; M]; 2];
         // SAFETY: the caller's promise.
         let scales = unsafe {
@@ -90,7 +94,9 @@ impl Simd for Portable {
         };
         std::array::from_fn(|r| {
             std::array::from_fn(|lane| {
-                (0..2).map(|half| i32::from(scales[half][lane]) * halves[half][r][lane]).sum::<i32>() as f32
+                (0..2)
+                    .map(|half| i32::from(scales[half][lane]) * halves[half][r][lane])
+                    .sum::<i32>() as f32
             })
         })
     }
@@ -109,7 +115,11 @@ unsafe fn add<Q: Quants, const M: usize>(
         let x = unsafe { x.group(r, group).cast::<[i8; 4]>().read() };
         for (sum, weights) in sums.iter_mut().zip(weights.as_chunks::<4>().0) {
             for (&weight, &x) in weights.iter().zip(&x) {
-                let weight = if Q::SIGNED { i32::from(weight as i8) } else { i32::from(weight) - Q::CENTRE };
+                let weight = if Q::SIGNED {
+                    i32::from(weight as i8)
+                } else {
+                    i32::from(weight) - Q::CENTRE
+                };
                 *sum += weight * i32::from(x);
             }
         }
