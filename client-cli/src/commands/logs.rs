@@ -25,7 +25,10 @@ pub(crate) async fn run(args: LogsArgs) -> Result<(), Failure> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(failed)?;
     output.bytes(last_lines(&bytes, args.lines))?;
-    while args.follow {
+    if !args.follow {
+        return Ok(());
+    }
+    loop {
         tokio::select! {
             () = tokio::time::sleep(POLL) => {}
             _ = tokio::signal::ctrl_c() => return Err(Failure::Interrupted),
@@ -37,7 +40,6 @@ pub(crate) async fn run(args: LogsArgs) -> Result<(), Failure> {
             output.bytes(&bytes)?;
         }
     }
-    Ok(())
 }
 
 /// A starting daemon sets a long log aside; go on with the new one, from its beginning.

@@ -3,17 +3,19 @@
 //! The daemon is started detached: a process group of its own, no standard input, output to the log file. It outlives
 //! the program that started it.
 
+mod error;
 mod find;
 mod log;
 
 use std::ffi::OsString;
-use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tandem_proto::paths::Paths;
+
+pub use error::LaunchError;
 
 use crate::error::load_failure;
 use crate::{Client, Error, Health, Retry};
@@ -66,62 +68,6 @@ pub enum Outcome {
         pair: String,
         /// What went wrong.
         error: String,
-    },
-}
-
-/// Why the daemon could not be started.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LaunchError {
-    /// There is no daemon to start.
-    #[error(
-        "cannot find `tandemd`: {tried}; install it beside this program, or set TANDEM_DAEMON to its path"
-    )]
-    NotFound {
-        /// Where it was looked for.
-        tried: String,
-    },
-    /// The log file cannot be written.
-    #[error("cannot open the daemon's log `{}`: {source}", path.display())]
-    Log {
-        /// The log file or its directory.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The process could not be started.
-    #[error("cannot start `{}`: {source}", program.display())]
-    Spawn {
-        /// The program.
-        program: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The process ended before it served.
-    #[error(
-        "the daemon ended before it served ({status}){}",
-        log::quote(log_file, log_tail)
-    )]
-    Exited {
-        /// How it ended.
-        status: ExitStatus,
-        /// Its log.
-        log_file: PathBuf,
-        /// The last lines it wrote.
-        log_tail: String,
-    },
-    /// The daemon did not come to serve in time.
-    #[error(
-        "the daemon did not serve within {} s and goes on trying; `tandem status` shows its state{}",
-        limit.as_secs(), log::quote(log_file, log_tail)
-    )]
-    TimedOut {
-        /// How long was waited.
-        limit: Duration,
-        /// Its log.
-        log_file: PathBuf,
-        /// The last lines it wrote.
-        log_tail: String,
     },
 }
 
