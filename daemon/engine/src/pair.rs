@@ -361,8 +361,13 @@ impl ModelPair {
         let target_bytes = report.target.weight_bytes;
         let drafter = match (draft, &files.draft, &report.draft) {
             (Some(draft), Some(path), Some(summary)) => {
-                let model =
-                    draft.load("draft", path, context_length, Hardware::open(options.device)?, &mut advance)?;
+                let model = draft.load(
+                    "draft",
+                    path,
+                    context_length,
+                    Hardware::open(options.device)?,
+                    &mut advance,
+                )?;
                 let drafter = ModelDrafter::new(model, summary.weight_bytes, options.max_step_rows);
                 Some(Box::new(drafter) as Box<dyn Drafter>)
             }

@@ -85,7 +85,9 @@ impl<'a> OutView<'a> {
     /// If `row` is not below [`rows`](Self::rows).
     pub fn row_mut(&mut self, row: usize) -> &mut [f32] {
         assert!(row < self.rows, "row {row} is not below {}", self.rows);
-        let start = self.values.wrapping_add(row * self.stride + self.outputs.start);
+        let start = self
+            .values
+            .wrapping_add(row * self.stride + self.outputs.start);
         // SAFETY: the outputs lie in the buffer and are this view's alone, which stays borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(start, self.outputs.len()) }
     }
