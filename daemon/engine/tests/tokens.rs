@@ -176,7 +176,9 @@ fn agrees_with_the_tokenizers_crate() {
 }
 
 /// Further vocabularies, where someone has them: `TANDEM_TEST_VOCABULARIES` names a directory with pairs of NAME.gguf and
-/// the NAME.json that golden/make_tokens.py wrote for it.
+/// the NAME.json that golden/make_tokens.py wrote for it. Left out is what we do otherwise on purpose: in SentencePiece
+/// vocabularies llama.cpp takes the characters behind an invalid byte apart, and it makes every `</s>` a control token,
+/// which is an ordinary HTML tag where a file says so.
 #[test]
 #[ignore = "needs vocabularies that are too large to commit"]
 fn other_vocabularies_agree_with_llama_cpp() {
@@ -191,8 +193,15 @@ fn other_vocabularies_agree_with_llama_cpp() {
         {
             continue;
         }
-        let cases = cases(&std::fs::read_to_string(&golden).expect("readable"));
+        let mut cases = cases(&std::fs::read_to_string(&golden).expect("readable"));
         let gguf = Gguf::open(golden.with_extension("gguf")).expect("the model is readable");
+        let pieces = gguf
+            .str("tokenizer.ggml.model")
+            .is_ok_and(|model| model == "llama");
+        cases.retain(|case| match std::str::from_utf8(&case.bytes) {
+            Ok(text) => pieces || !text.contains("</s>"),
+            Err(_) => !pieces,
+        });
         let found = match Tokenizer::from_gguf(&gguf) {
             Ok(tokenizer) => differences(&tokenizer, &cases),
             Err(e) => vec![e.to_string()],

@@ -36,7 +36,7 @@ pub enum GgufError {
         /// The file.
         path: PathBuf,
         /// The tensor.
-        name: String,
+        name: Box<str>,
         /// Size of the tensor.
         bytes: u64,
         /// Bytes from the start of the file.
@@ -91,7 +91,7 @@ pub enum GgufError {
         /// The file.
         path: PathBuf,
         /// What gave it away.
-        damage: Damage,
+        damage: Box<Damage>,
     },
     /// A key that the caller needs is absent.
     #[error("{} has no metadata key `{key}`: it is not a complete language model", path.display())]
@@ -107,11 +107,11 @@ pub enum GgufError {
         /// The file.
         path: PathBuf,
         /// The key.
-        key: String,
+        key: Box<str>,
         /// What was asked for.
         expected: &'static str,
         /// What is there.
-        found: String,
+        found: Box<str>,
     },
     /// A tensor that the caller needs is absent.
     #[error("{} has no tensor `{name}`: its architecture is not what it states", path.display())]

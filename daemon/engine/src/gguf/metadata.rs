@@ -157,9 +157,9 @@ impl Gguf {
             Some(value) => Ok(Some(value)),
             None => Err(GgufError::WrongType {
                 path: self.path.clone(),
-                key: key.to_owned(),
+                key: key.into(),
                 expected,
-                found: value.describe(),
+                found: value.describe().into(),
             }),
         }
     }

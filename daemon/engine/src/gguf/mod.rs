@@ -123,7 +123,7 @@ impl Gguf {
     pub fn read_tensor(&self, tensor: &TensorInfo) -> Result<Vec<u8>, GgufError> {
         let unread = |source: std::io::Error| GgufError::ReadTensor {
             path: self.path.clone(),
-            name: tensor.name.clone(),
+            name: tensor.name.as_str().into(),
             bytes: tensor.bytes,
             offset: tensor.offset,
             source,
@@ -143,7 +143,7 @@ impl Gguf {
             };
             return Err(GgufError::Damaged {
                 path: self.path.clone(),
-                damage,
+                damage: Box::new(damage),
             });
         }
         let len = usize::try_from(tensor.bytes)

@@ -39,7 +39,7 @@ impl<'a> Reader<'a> {
     pub(super) fn damaged(&self, damage: Damage) -> GgufError {
         GgufError::Damaged {
             path: self.path.to_owned(),
-            damage,
+            damage: Box::new(damage),
         }
     }
 

@@ -18,7 +18,7 @@ fn damage(bytes: &[u8]) -> Damage {
             let GgufError::Damaged { damage, .. } = e else {
                 unreachable!()
             };
-            damage
+            *damage
         }
         other => panic!("expected damage, got {other:?}"),
     }
@@ -193,10 +193,7 @@ fn a_file_cut_after_opening_is_noticed() {
     let e = gguf.read_tensor(gguf.tensor("f").unwrap()).unwrap_err();
     assert!(matches!(
         e,
-        GgufError::Damaged {
-            damage: Damage::TensorBeyondEnd { .. },
-            ..
-        }
+        GgufError::Damaged { damage, .. } if matches!(*damage, Damage::TensorBeyondEnd { .. })
     ));
     assert!(gguf.read_tensor(gguf.tensor("q").unwrap()).is_ok());
 }
