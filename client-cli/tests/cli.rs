@@ -13,32 +13,13 @@ use std::time::Duration;
 
 use common::{Call, Message, chunk, complete, says};
 use serde_json::Value;
-use tandem_proto::v1;
 use tandem_proto::v1::generate_request::Input;
 use tokio::sync::mpsc;
 use tonic::Status;
-use world::World;
+use world::{World, messages, said, text};
 
 fn hello(_: Call) -> Result<mpsc::Receiver<Message>, Status> {
     Ok(says([chunk("Hel", &[1]), chunk("lo", &[2]), complete()]))
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).expect("output is UTF-8")
-}
-
-fn messages(request: v1::GenerateRequest) -> Vec<(String, String)> {
-    let Some(Input::Chat(chat)) = request.input else {
-        panic!("no conversation: {request:?}")
-    };
-    chat.messages
-        .into_iter()
-        .map(|message| (message.role, message.content))
-        .collect()
-}
-
-fn said(role: &str, content: &str) -> (String, String) {
-    (role.to_owned(), content.to_owned())
 }
 
 #[test]
@@ -101,14 +82,40 @@ fn json_has_one_object_a_line() {
     assert_eq!(lines[2]["usage"]["completion_tokens"], 2);
 }
 
-#[test]
-fn a_closed_pipe_is_silent_and_cancels() {
+/// A world whose streams a test feeds by hand: it gets the sending end of each.
+fn hand_fed() -> (World, std_mpsc::Receiver<mpsc::Sender<Message>>) {
     let (senders, streams) = std_mpsc::channel();
     let world = World::with(move |_| {
         let (sender, messages) = mpsc::channel(1);
         senders.send(sender).expect("the test listens");
         Ok(messages)
     });
+    (world, streams)
+}
+
+#[test]
+fn an_interrupt_cancels_and_exits_with_130() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let (world, streams) = hand_fed();
+    let child = world
+        .command(&["run", "hi"])
+        .spawn()
+        .expect("tandem can be run");
+    let sender = streams
+        .recv_timeout(Duration::from_secs(5))
+        .expect("a request was made");
+    kill_process(Pid::from_child(&child), Signal::INT).expect("it is our child");
+    world.runtime.block_on(sender.closed());
+    let output = child.wait_with_output().expect("tandem ends");
+    assert_eq!(
+        (output.status.code(), text(&output.stderr)),
+        (Some(130), "")
+    );
+}
+
+#[test]
+fn a_closed_pipe_is_silent_and_cancels() {
+    let (world, streams) = hand_fed();
     let mut child = world
         .command(&["run", "hi"])
         .spawn()

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tandem_proto::paths::Paths;
 use tandem_proto::v1;
+use tandem_proto::v1::generate_request::Input;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
@@ -94,4 +95,22 @@ impl World {
             .recv_timeout(Duration::from_secs(5))
             .expect("a request was made")
     }
+}
+
+pub fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("output is UTF-8")
+}
+
+pub fn messages(request: v1::GenerateRequest) -> Vec<(String, String)> {
+    let Some(Input::Chat(chat)) = request.input else {
+        panic!("no conversation: {request:?}")
+    };
+    chat.messages
+        .into_iter()
+        .map(|message| (message.role, message.content))
+        .collect()
+}
+
+pub fn said(role: &str, content: &str) -> (String, String) {
+    (role.to_owned(), content.to_owned())
 }
