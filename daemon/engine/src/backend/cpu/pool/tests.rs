@@ -116,3 +116,27 @@ fn an_idle_pool_takes_no_time() {
     let after = ticks();
     assert!(after - before <= 1, "{} ticks", after - before);
 }
+
+#[test]
+#[ignore = "a measurement: it needs two idle cores"]
+fn a_stage_on_two_threads_costs_under_two_microseconds() {
+    let pool = pool(2);
+    let mut times: Vec<Duration> = (0..20_000)
+        .map(|_| {
+            let arrived = AtomicUsize::new(0);
+            let start = Instant::now();
+            // Each chunk waits for the other, so that one thread alone cannot end the stage.
+            pool.run(2, |_| {
+                arrived.fetch_add(1, Ordering::SeqCst);
+                while arrived.load(Ordering::SeqCst) < 2 {
+                    std::hint::spin_loop();
+                }
+            });
+            start.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    let [median, late] = [times[10_000], times[19_000]];
+    eprintln!("a stage: median {median:?}, 95 % {late:?}");
+    assert!(median < Duration::from_micros(2), "median {median:?}");
+}
