@@ -61,10 +61,6 @@ pub(super) trait Simd {
 #[derive(Clone, Copy)]
 pub(super) struct Rows<const M: usize>(pub(super) *const u8);
 
-#[expect(
-    clippy::cast_ptr_alignment,
-    reason = "the sides of a block are multiples of 4 bytes into an aligned buffer"
-)]
 impl<const M: usize> Rows<M> {
     /// The 4 activations of row `r` from 4·`group` on.
     #[inline(always)]
