@@ -46,6 +46,8 @@ pub(super) trait Simd {
     unsafe fn fma(a: Self::Floats, b: Self::Floats, c: Self::Floats) -> Self::Floats;
     unsafe fn floats(v: Self::Ints) -> Self::Floats;
     unsafe fn store(v: Self::Floats, to: *mut f32);
+    /// Asks for a cache line that will be read soon; any address will do.
+    unsafe fn prefetch(line: *const u8);
 
     /// Σ (weight − `Q::CENTRE`) · activation over a block, for each row.
     unsafe fn dots<Q: Quants, const M: usize>(quants: *const u8, x: Rows<M>) -> [Self::Ints; M];
