@@ -9,8 +9,10 @@ use tandem_engine::backend::cpu::kernels::{
     Format, Isa, OutView, PackError, PackedMatrix, QuantizedRows,
 };
 
-/// Largest error seen is 3e-7 of Σ |weight · activation|; f32 sums of some hundred blocks allow no less.
-const TOLERANCE: f64 = 2e-6;
+/// Of Σ |weight · activation|; the largest error seen is 8e-8, half a unit in the last place of the sums.
+const TOLERANCE: f64 = 5e-7;
+/// For few terms, or terms all alike: a centred sum and a minimum that nearly cancel are then much larger than these.
+const LOOSE: f64 = 3e-6;
 
 struct Case {
     matrix: PackedMatrix,
@@ -106,14 +108,37 @@ fn each(mut check: impl FnMut(Isa, Format)) {
 
 #[test]
 fn products_agree_with_sums_in_f64() {
+    const OUTPUTS: [usize; 17] = [
+        1, 3, 7, 8, 9, 15, 16, 17, 24, 31, 33, 40, 41, 47, 48, 49, 63,
+    ];
     each(|isa, format| {
-        for (rows, outputs) in (1..=17).zip([
-            1, 3, 7, 8, 9, 15, 16, 17, 24, 31, 33, 40, 41, 47, 48, 49, 63,
-        ]) {
+        let mut worst = 0f64;
+        for (rows, outputs) in (1..=17).zip(OUTPUTS) {
             let error = Case::new(isa, format, rows, outputs, 512, rows as u64).error();
             assert!(
                 error < TOLERANCE,
                 "{isa} {format:?}, {rows} rows, {outputs} outputs: error {error:.1e}"
+            );
+            worst = worst.max(error);
+        }
+        eprintln!("{isa} {format:?}: largest error {worst:.1e}");
+    });
+}
+
+#[test]
+fn a_nan_or_an_infinity_is_not_lost() {
+    each(|isa, format| {
+        for bad in [f32::NAN, f32::INFINITY] {
+            let mut case = Case::new(isa, format, 2, 5, 256, 17);
+            case.rows[1][40] = bad;
+            let out = case.multiply(0..2);
+            assert!(
+                out[..5].iter().all(|value| value.is_finite()),
+                "{isa} {format:?}"
+            );
+            assert!(
+                out[5..].iter().all(|value| !value.is_finite()),
+                "{isa} {format:?}: {out:?}"
             );
         }
     });
@@ -187,7 +212,7 @@ fn the_largest_quants_do_not_overflow() {
             case.rows.iter_mut().flatten().for_each(|value| *value = x);
             let error = case.error();
             assert!(
-                error < TOLERANCE,
+                error < LOOSE,
                 "{isa} {format:?}, bytes {byte}, activations {x}: error {error:.1e}"
             );
         }
@@ -250,7 +275,7 @@ proptest! {
         for isa in Isa::available() {
             let format = Format::ALL[which];
             let case = Case::new(isa, format, rows, outputs, blocks * format.block_weights().max(32), seed);
-            prop_assert!(case.error() < TOLERANCE);
+            prop_assert!(case.error() < LOOSE);
             let row = seed as usize % rows;
             let all = case.multiply(0..rows);
             prop_assert_eq!(bits(&case.multiply(row..row + 1)), bits(&all[row * outputs..][..outputs]));

@@ -7,7 +7,7 @@ use std::{fmt, ops::Range, sync::Arc};
 #[derive(Clone, Copy)]
 struct Line([u8; 64]);
 
-/// A growing, zero-filled byte buffer that starts at a cache line.
+/// A growing byte buffer that starts at a cache line.
 #[derive(Default)]
 pub(super) struct Lines {
     lines: Vec<Line>,
@@ -22,9 +22,11 @@ impl Lines {
         }
     }
 
-    /// Grows or shrinks; what was there keeps its bytes, allocation is never given back.
+    /// Takes in or hides bytes at the end; allocates only to become larger than ever, and never gives back.
     pub(super) fn resize(&mut self, len: usize) {
-        self.lines.resize(len.div_ceil(64), Line([0; 64]));
+        if len.div_ceil(64) > self.lines.len() {
+            self.lines.resize(len.div_ceil(64), Line([0; 64]));
+        }
         self.len = len;
     }
 

@@ -5,7 +5,8 @@
 //! call, on tile ranges, or on threads. They may differ between instruction sets.
 //!
 //! `format` names the formats → `block` reads GGUF blocks → `layout` places their fields → `matrix` packs and multiplies,
-//! with the kernel of `product` over the operations of `simd`, chosen by `isa`. Rare formats go through `float`.
+//! with the kernel of `product` over the operations of `simd`, chosen by `isa`; activations come from `rows`, results
+//! go to `out`. Rare formats go through `float`.
 //! Knows nothing of models, files or threads.
 
 mod block;
@@ -19,11 +20,13 @@ mod out;
 mod product;
 mod rows;
 mod simd;
+mod size;
 mod unpack;
 
 pub use bytes::SharedBytes;
 pub use format::Format;
 pub use isa::{Isa, isa};
-pub use matrix::{PackError, PackedMatrix};
+pub use matrix::PackedMatrix;
 pub use out::OutView;
 pub use rows::{QuantizedRows, RowWriter};
+pub use size::PackError;

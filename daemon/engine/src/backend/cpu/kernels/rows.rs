@@ -24,7 +24,9 @@ pub struct QuantizedRows {
     rows: usize,
     inputs: usize,
     quants: Lines,
-    floats: Option<Vec<f32>>,
+    /// Exact values, row by row, while they are kept.
+    floats: Vec<f32>,
+    keep_floats: bool,
 }
 
 impl QuantizedRows {
@@ -40,7 +42,8 @@ impl QuantizedRows {
             rows: 0,
             inputs: 0,
             quants: Lines::default(),
-            floats: None,
+            floats: Vec::new(),
+            keep_floats: false,
         }
     }
 
@@ -50,12 +53,9 @@ impl QuantizedRows {
     pub fn reset(&mut self, rows: usize, inputs: usize, keep_floats: bool) {
         (self.rows, self.inputs) = (rows, inputs);
         self.quants.resize(rows * self.blocks() * ROW_BLOCK);
-        if keep_floats {
-            self.floats
-                .get_or_insert_default()
-                .resize(rows * inputs, 0.0);
-        } else if let Some(floats) = &mut self.floats {
-            floats.clear();
+        self.keep_floats = keep_floats;
+        if keep_floats && rows * inputs > self.floats.len() {
+            self.floats.resize(rows * inputs, 0.0);
         }
     }
 
@@ -85,9 +85,13 @@ impl QuantizedRows {
 
     /// A handle through which several threads may quantize different rows.
     pub fn writer(&mut self) -> RowWriter<'_> {
-        let floats = self.floats.as_mut().filter(|floats| !floats.is_empty());
+        let floats = if self.keep_floats {
+            self.floats.as_mut_ptr()
+        } else {
+            std::ptr::null_mut()
+        };
         RowWriter {
-            floats: floats.map_or(std::ptr::null_mut(), |floats| floats.as_mut_ptr()),
+            floats,
             quants: self.quants.as_mut_ptr(),
             isa: self.isa,
             rows: self.rows,
@@ -120,9 +124,8 @@ impl QuantizedRows {
 
     /// The exact values of row `row`, if they were kept.
     pub(super) fn floats(&self, row: usize) -> Option<&[f32]> {
-        self.floats
-            .as_ref()?
-            .get(row * self.inputs..(row + 1) * self.inputs)
+        let place = row * self.inputs..(row + 1) * self.inputs;
+        self.keep_floats.then(|| &self.floats[place])
     }
 
     /// Blocks of 32 per row; the last may be padded with zeros.
@@ -254,7 +257,7 @@ pub(super) unsafe fn quantize<const PAIRS: bool>(
         }
         let pair = |factor: i32, [even, odd]: [i32; 2]| {
             if PAIRS {
-                (factor * even) as u16 as u32 | ((factor * odd) as u32) << 16
+                u32::from((factor * even) as u16) | ((factor * odd) as u32) << 16
             } else {
                 (factor * (even + odd)) as u32
             }

@@ -30,6 +30,7 @@ impl Simd for Avx2 {
         fn mul(a: __m256, b: __m256) -> __m256 { _mm256_mul_ps(a, b) }
         fn fma(a: __m256, b: __m256, c: __m256) -> __m256 { _mm256_fmadd_ps(a, b, c) }
         fn floats(v: __m256i) -> __m256 { _mm256_cvtepi32_ps(v) }
+        fn prefetch(line: *const u8) { _mm_prefetch::<_MM_HINT_T0>(line.cast()) }
         fn store(v: __m256, to: *mut f32) { _mm256_storeu_ps(to, v) }
     }
 

@@ -22,6 +22,7 @@ impl Simd for Avx512 {
         fn mul(a: __m512, b: __m512) -> __m512 { _mm512_mul_ps(a, b) }
         fn fma(a: __m512, b: __m512, c: __m512) -> __m512 { _mm512_fmadd_ps(a, b, c) }
         fn floats(v: __m512i) -> __m512 { _mm512_cvtepi32_ps(v) }
+        fn prefetch(line: *const u8) { _mm_prefetch::<_MM_HINT_T0>(line.cast()) }
         fn store(v: __m512, to: *mut f32) { _mm512_storeu_ps(to, v) }
     }
 

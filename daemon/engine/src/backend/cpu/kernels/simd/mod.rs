@@ -46,6 +46,8 @@ pub(super) trait Simd {
     unsafe fn fma(a: Self::Floats, b: Self::Floats, c: Self::Floats) -> Self::Floats;
     unsafe fn floats(v: Self::Ints) -> Self::Floats;
     unsafe fn store(v: Self::Floats, to: *mut f32);
+    /// Asks for a cache line that will be read soon; any address will do.
+    unsafe fn prefetch(line: *const u8);
 
     /// Σ (weight − `Q::CENTRE`) · activation over a block, for each row.
     unsafe fn dots<Q: Quants, const M: usize>(quants: *const u8, x: Rows<M>) -> [Self::Ints; M];
@@ -61,10 +63,6 @@ pub(super) trait Simd {
 #[derive(Clone, Copy)]
 pub(super) struct Rows<const M: usize>(pub(super) *const u8);
 
-#[expect(
-    clippy::cast_ptr_alignment,
-    reason = "the sides of a block are multiples of 4 bytes into an aligned buffer"
-)]
 impl<const M: usize> Rows<M> {
     /// The 4 activations of row `r` from 4·`group` on.
     #[inline(always)]

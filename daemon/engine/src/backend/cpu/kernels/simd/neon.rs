@@ -43,6 +43,14 @@ impl<const I8MM: bool> Simd for Neon<I8MM> {
     }
 
     #[inline(always)]
+    unsafe fn prefetch(line: *const u8) {
+        // SAFETY: a hint, which never faults.
+        unsafe {
+            asm!("prfm pldl1keep, [{0}]", in(reg) line, options(readonly, nostack, preserves_flags))
+        }
+    }
+
+    #[inline(always)]
     unsafe fn dots<Q: Quants, const M: usize>(quants: *const u8, x: Rows<M>) -> [Ints; M] {
         // SAFETY: the caller's promise.
         unsafe {

@@ -70,6 +70,9 @@ impl Simd for Portable {
     }
 
     #[inline(always)]
+    unsafe fn prefetch(_line: *const u8) {}
+
+    #[inline(always)]
     unsafe fn dots<Q: Quants, const M: usize>(quants: *const u8, x: Rows<M>) -> [Self::Ints; M] {
         let mut sums = [[0; LANES]; M];
         // SAFETY: the caller's promise.
