@@ -50,6 +50,9 @@ impl Default for TinyModel {
 
 impl TinyModel {
     /// Writes the model as a GGUF file.
+    ///
+    /// # Panics
+    /// If an extent does not fit 32 bits.
     #[must_use]
     pub fn gguf(&self) -> Vec<u8> {
         let arch = self.architecture;

@@ -16,7 +16,7 @@ use tandem_engine::{
 use tandem_models::{ModelRef, Store};
 
 /// The prompts that golden data exists for.
-pub fn prompts() -> Vec<(String, String)> {
+pub(crate) fn prompts() -> Vec<(String, String)> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/prompts");
     let mut prompts: Vec<_> = std::fs::read_dir(dir)
         .expect("the prompts are part of the repository")
@@ -35,7 +35,7 @@ pub fn prompts() -> Vec<(String, String)> {
 }
 
 /// Both files of the default pair, pulled where they are missing.
-pub fn files() -> PairFiles {
+pub(crate) fn files() -> PairFiles {
     PairFiles {
         target: default_target(),
         draft: Some(default_draft()),
@@ -43,12 +43,12 @@ pub fn files() -> PairFiles {
 }
 
 /// The target's file, pulled once where it is missing.
-pub fn default_target() -> PathBuf {
+pub(crate) fn default_target() -> PathBuf {
     model(&ModelRef::default_target())
 }
 
 /// The draft's file, which comes with Tandem.
-pub fn default_draft() -> PathBuf {
+pub(crate) fn default_draft() -> PathBuf {
     model(&ModelRef::default_draft())
 }
 
@@ -62,21 +62,21 @@ fn model(reference: &ModelRef) -> PathBuf {
 
 const THREADS: NonZeroUsize = NonZeroUsize::new(2).expect("two");
 
-pub const LOAD: LoadOptions = LoadOptions {
+pub(crate) const LOAD: LoadOptions = LoadOptions {
     context_length: Some(1024),
     budget: 4 << 30,
     max_step_rows: 64,
     device: Device::Cpu(THREADS),
 };
 
-pub const LIMITS: EngineOptions = EngineOptions {
+pub(crate) const LIMITS: EngineOptions = EngineOptions {
     max_sequences: 8,
     max_step_rows: 64,
     cache_budget: 1 << 30,
 };
 
 /// The default pair, or its target alone.
-pub fn pair(draft: bool) -> ModelPair {
+pub(crate) fn pair(draft: bool) -> ModelPair {
     let mut files = files();
     if !draft {
         files.draft = None;
@@ -84,12 +84,12 @@ pub fn pair(draft: bool) -> ModelPair {
     ModelPair::load(&files, &LOAD, &mut |_| {}).expect("the default pair loads")
 }
 
-pub fn encode(pair: &ModelPair, text: &str) -> Vec<TokenId> {
+pub(crate) fn encode(pair: &ModelPair, text: &str) -> Vec<TokenId> {
     pair.tokenizer().encode(text, SpecialTokens::Parse)
 }
 
 /// A greedy request.
-pub fn greedy(prompt: Vec<TokenId>, max_tokens: usize) -> Request {
+pub(crate) fn greedy(prompt: Vec<TokenId>, max_tokens: usize) -> Request {
     Request {
         prompt,
         sampling: SamplingParams::greedy(),
@@ -106,14 +106,14 @@ pub fn greedy(prompt: Vec<TokenId>, max_tokens: usize) -> Request {
 
 /// Everything that a request produced.
 #[derive(Clone, Debug, Default)]
-pub struct Ran {
-    pub tokens: Vec<TokenId>,
-    pub text: String,
-    pub end: Option<(FinishReason, RequestStats)>,
+pub(crate) struct Ran {
+    pub(crate) tokens: Vec<TokenId>,
+    pub(crate) text: String,
+    pub(crate) end: Option<(FinishReason, RequestStats)>,
 }
 
 /// Steps until nothing is left to do.
-pub fn run_all(engine: &mut Engine) -> HashMap<SequenceId, Ran> {
+pub(crate) fn run_all(engine: &mut Engine) -> HashMap<SequenceId, Ran> {
     let mut ran: HashMap<SequenceId, Ran> = HashMap::new();
     while engine.has_work() {
         for output in engine.step(&Instant::now).expect("steps do not fail here") {
@@ -138,7 +138,7 @@ pub fn run_all(engine: &mut Engine) -> HashMap<SequenceId, Ran> {
 }
 
 /// Runs one request alone.
-pub fn run(engine: &mut Engine, request: Request) -> Ran {
+pub(crate) fn run(engine: &mut Engine, request: Request) -> Ran {
     let id = engine.submit(request).expect("a sound request");
     run_all(engine).remove(&id).expect("it ran")
 }
