@@ -36,17 +36,9 @@ fn run(daemon: &Daemon, arguments: &[&str]) -> Output {
 #[tokio::test]
 async fn run_streams_the_answer_and_ends_with_one_line_of_figures() {
     let daemon = default_daemon().await;
-    let output = run(
-        &daemon,
-        &[
-            "run",
-            "--max-tokens",
-            "24",
-            "What is the capital of France?",
-        ],
-    );
+    let output = run(&daemon, &["run", "--max-tokens", "24", "What is 2 plus 2?"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    assert!(text(&output.stdout).contains("Paris"), "{output:?}");
+    assert!(text(&output.stdout).contains('4'), "{output:?}");
     let figures = text(&output.stderr)
         .lines()
         .last()
@@ -67,7 +59,7 @@ async fn run_streams_the_answer_and_ends_with_one_line_of_figures() {
             "--no-draft",
             "--max-tokens",
             "24",
-            "What is the capital of France?",
+            "What is 2 plus 2?",
         ],
     );
     assert_eq!(plain.stdout, output.stdout, "drafting changes no text");
@@ -106,13 +98,7 @@ async fn json_lines_hold_the_whole_stream() {
     let daemon = default_daemon().await;
     let output = run(
         &daemon,
-        &[
-            "run",
-            "--json",
-            "--max-tokens",
-            "16",
-            "What is the capital of France?",
-        ],
+        &["run", "--json", "--max-tokens", "16", "What is 2 plus 2?"],
     );
     assert!(output.status.success(), "{output:?}");
     let lines: Vec<Value> = text(&output.stdout)

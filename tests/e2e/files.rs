@@ -143,8 +143,8 @@ async fn a_draft_with_another_vocabulary_is_not_used() {
     let good = models::default_pair();
     let draft = gguf::respelled(
         &good.draft,
-        "Ġbecause",
-        "Ġbecauze",
+        "<gh_stars>",
+        "<gh_spars>",
         home.path().join("other.gguf"),
     );
     let daemon = beside_a_good_pair(home, &good.target, &draft).await;
@@ -156,7 +156,7 @@ async fn a_draft_with_another_vocabulary_is_not_used() {
 
     let why = verdict(&mut client).await.speculation_off_reason;
     assert!(
-        why.contains("because") && why.contains("becauze"),
+        why.contains("<gh_stars>") && why.contains("<gh_spars>"),
         "the first mismatch is named: {why}"
     );
     let bad = generate(&mut client, to("bad"))

@@ -146,7 +146,7 @@ async fn a_conversation_is_laid_out_by_the_models_template_and_ends_by_itself() 
     let mut client = daemon.client().await;
     let message = ChatMessage {
         role: "user".into(),
-        content: "What is the capital of France?".into(),
+        content: "What is 2 plus 2?".into(),
     };
     let chat = GenerateRequest {
         input: Some(Input::Chat(ChatInput {
@@ -159,7 +159,7 @@ async fn a_conversation_is_laid_out_by_the_models_template_and_ends_by_itself() 
         ..GenerateRequest::default()
     };
     let answer = generate(&mut client, chat).await.unwrap();
-    assert!(answer.text.contains("Paris"), "{:?}", answer.text);
+    assert!(answer.text.contains('4'), "{:?}", answer.text);
     assert_eq!(answer.complete.finish_reason(), FinishReason::Stop);
     assert!(
         !answer.text.contains("<|im_end|>"),
