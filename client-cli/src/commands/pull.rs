@@ -20,7 +20,7 @@ const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
 /// not fetched again, and an interrupted download goes on where it ended.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// org/repo[:file-or-quant][@revision] on the Hugging Face hub, or bundled:NAME
+    /// `org/repo[:file-or-quant][@revision]` on the Hugging Face hub, or `bundled:NAME`
     #[arg(value_name = "MODEL")]
     models: Vec<ModelRef>,
     /// Shows no progress
