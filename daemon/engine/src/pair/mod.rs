@@ -1,16 +1,22 @@
 //! A target with its draft: checked by their headers before a weight is read, then loaded.
 
-use std::path::{Path, PathBuf};
+mod error;
+mod header;
+mod report;
+
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::backend::BackendError;
 use crate::draft::{Drafter, ModelDrafter};
-use crate::gguf::{Gguf, GgufError};
-pub use crate::hardware::Device;
 use crate::hardware::Hardware;
-use crate::model::{LanguageModel, ModelConfig, ModelError};
+use crate::model::LanguageModel;
 use crate::template::ChatTemplate;
-use crate::tokenizer::{Tokenizer, TokenizerError, VocabularyDifference};
+use crate::tokenizer::Tokenizer;
+
+pub use crate::hardware::Device;
+pub use error::LoadError;
+use header::Header;
+pub use report::{LoadProgress, ModelSummary, PairReport};
 
 /// Parameters of the target per parameter of the draft that tend to pay.
 const USUAL_RATIO: std::ops::RangeInclusive<f64> = 15.0..=25.0;
@@ -37,109 +43,6 @@ pub struct LoadOptions {
     pub device: Device,
 }
 
-/// What the headers say about one model.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ModelSummary {
-    /// `general.name`, or the file's name.
-    pub name: String,
-    /// `general.architecture`.
-    pub architecture: String,
-    /// The format of most weights, such as `Q4_1`.
-    pub quantization: String,
-    /// Weights.
-    pub parameters: u64,
-    /// Bytes of the weights in the file.
-    pub weight_bytes: u64,
-    /// Tokens.
-    pub vocabulary_size: usize,
-}
-
-/// What is known of a pair before its weights are read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PairReport {
-    /// The target.
-    pub target: ModelSummary,
-    /// The draft, where the pair has one.
-    pub draft: Option<ModelSummary>,
-    /// Most tokens of prompt and output together.
-    pub context_length: usize,
-    /// Bytes of weights and of one full-length cache of each model.
-    pub footprint: u64,
-    /// Findings that do not prevent serving.
-    pub warnings: Vec<String>,
-    /// What it runs on, such as `cpu (candle)`.
-    pub backend: &'static str,
-    /// Whether a row's result is independent, to the bit, of its neighbours.
-    pub batch_invariant: bool,
-}
-
-/// How far loading is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LoadProgress {
-    /// Bytes of weights read.
-    pub loaded_bytes: u64,
-    /// Bytes of weights in all.
-    pub total_bytes: u64,
-}
-
-/// Why a pair cannot be loaded.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// A file cannot be read or is damaged.
-    #[error("the {role} cannot be used: {source}")]
-    File {
-        /// `target` or `draft`.
-        role: &'static str,
-        /// What is wrong with it.
-        source: GgufError,
-    },
-    /// A file is sound but not usable.
-    #[error("the {role} `{path}` cannot be used: {source}")]
-    Model {
-        /// `target` or `draft`.
-        role: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: ModelError,
-    },
-    /// A tokenizer cannot be built.
-    #[error("the {role} `{path}` cannot be used: {source}")]
-    Tokenizer {
-        /// `target` or `draft`.
-        role: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: TokenizerError,
-    },
-    /// The models do not speak the same tokens.
-    #[error(
-        "the draft's vocabulary is not the target's: {0}; choose a draft of the same model family"
-    )]
-    Vocabulary(VocabularyDifference),
-    /// More memory than allowed.
-    #[error(
-        "the pair needs {needed} bytes ({weights} of weights, {cache} for one context of {context_length} tokens) and \
-         the budget is {budget}; raise memory.budget, lower context_length, or choose a smaller model"
-    )]
-    Budget {
-        /// Bytes in all.
-        needed: u64,
-        /// Bytes of weights.
-        weights: u64,
-        /// Bytes of caches.
-        cache: u64,
-        /// Tokens of context.
-        context_length: usize,
-        /// Bytes allowed.
-        budget: u64,
-    },
-    /// The device cannot be used.
-    #[error(transparent)]
-    Device(#[from] BackendError),
-}
-
 /// A loaded target and its draft.
 pub struct ModelPair {
     parts: PairParts,
@@ -161,88 +64,6 @@ impl std::fmt::Debug for ModelPair {
         f.debug_struct("ModelPair")
             .field("report", &self.report)
             .finish_non_exhaustive()
-    }
-}
-
-/// One file with all that its header says.
-struct Header {
-    gguf: Gguf,
-    config: ModelConfig,
-    tokenizer: Arc<Tokenizer>,
-}
-
-impl Header {
-    fn read(role: &'static str, path: &Path) -> Result<Self, LoadError> {
-        let gguf = Gguf::open(path).map_err(|source| LoadError::File { role, source })?;
-        let path = || path.to_owned();
-        let config = ModelConfig::from_gguf(&gguf).map_err(|source| LoadError::Model {
-            role,
-            path: path(),
-            source,
-        })?;
-        let tokenizer = Tokenizer::from_gguf(&gguf).map_err(|source| LoadError::Tokenizer {
-            role,
-            path: path(),
-            source,
-        })?;
-        if tokenizer.len() > config.vocabulary {
-            let source = ModelError::Inconsistent(format!(
-                "the tokenizer has {} tokens and the embedding {}",
-                tokenizer.len(),
-                config.vocabulary
-            ));
-            return Err(LoadError::Model {
-                role,
-                path: path(),
-                source,
-            });
-        }
-        Ok(Self {
-            gguf,
-            config,
-            tokenizer: Arc::new(tokenizer),
-        })
-    }
-
-    fn weight_bytes(&self) -> u64 {
-        self.gguf.tensors().iter().map(|tensor| tensor.bytes).sum()
-    }
-
-    fn summary(&self) -> ModelSummary {
-        let name = self
-            .gguf
-            .optional_str("general.name")
-            .ok()
-            .flatten()
-            .map(str::to_owned);
-        ModelSummary {
-            name: name.unwrap_or_else(|| self.gguf.path().display().to_string()),
-            architecture: self.config.architecture.clone(),
-            quantization: self
-                .gguf
-                .dominant_format()
-                .map_or_else(String::new, |format| format!("{format:?}")),
-            parameters: self.gguf.parameters(),
-            weight_bytes: self.weight_bytes(),
-            vocabulary_size: self.config.vocabulary,
-        }
-    }
-
-    fn load(
-        self,
-        role: &'static str,
-        path: &Path,
-        context_length: usize,
-        hardware: Hardware,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<Box<dyn LanguageModel>, LoadError> {
-        hardware
-            .load(&self.gguf, context_length, progress)
-            .map_err(|source| LoadError::Model {
-                role,
-                path: path.to_owned(),
-                source,
-            })
     }
 }
 

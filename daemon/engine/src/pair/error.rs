@@ -1,0 +1,66 @@
+//! Every reason why a pair does not load.
+
+use std::path::PathBuf;
+
+use crate::backend::BackendError;
+use crate::gguf::GgufError;
+use crate::model::ModelError;
+use crate::tokenizer::{TokenizerError, VocabularyDifference};
+
+/// Why a pair cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// A file cannot be read or is damaged.
+    #[error("the {role} cannot be used: {source}")]
+    File {
+        /// `target` or `draft`.
+        role: &'static str,
+        /// What is wrong with it.
+        source: GgufError,
+    },
+    /// A file is sound but not usable.
+    #[error("the {role} `{path}` cannot be used: {source}")]
+    Model {
+        /// `target` or `draft`.
+        role: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: ModelError,
+    },
+    /// A tokenizer cannot be built.
+    #[error("the {role} `{path}` cannot be used: {source}")]
+    Tokenizer {
+        /// `target` or `draft`.
+        role: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: TokenizerError,
+    },
+    /// The models do not speak the same tokens.
+    #[error(
+        "the draft's vocabulary is not the target's: {0}; choose a draft of the same model family"
+    )]
+    Vocabulary(VocabularyDifference),
+    /// More memory than allowed.
+    #[error(
+        "the pair needs {needed} bytes ({weights} of weights, {cache} for one context of {context_length} tokens) and \
+         the budget is {budget}; raise memory.budget, lower context_length, or choose a smaller model"
+    )]
+    Budget {
+        /// Bytes in all.
+        needed: u64,
+        /// Bytes of weights.
+        weights: u64,
+        /// Bytes of caches.
+        cache: u64,
+        /// Tokens of context.
+        context_length: usize,
+        /// Bytes allowed.
+        budget: u64,
+    },
+    /// The device cannot be used.
+    #[error(transparent)]
+    Device(#[from] BackendError),
+}
