@@ -77,13 +77,7 @@ impl ModelDrafter {
     ) -> Result<Logits, ModelError> {
         let rows: Vec<Row> = batch
             .iter()
-            .flat_map(|(_, slot, tokens)| {
-                tokens.iter().enumerate().map(|(i, token)| Row {
-                    slot: *slot,
-                    token: *token,
-                    parent: i.checked_sub(1),
-                })
-            })
+            .flat_map(|(_, slot, tokens)| Row::chain(*slot, tokens))
             .collect();
         let logits = self.model.forward(&rows, want)?;
         for (id, _, tokens) in batch {

@@ -193,11 +193,7 @@ impl Engine {
             let slot = slot(sequence);
             let cached = self.target.cached(slot);
             let pending = &sequence.tokens[cached..cached + share.take];
-            rows.extend(pending.iter().enumerate().map(|(i, token)| Row {
-                slot,
-                token: *token,
-                parent: i.checked_sub(1),
-            }));
+            rows.extend(Row::chain(slot, pending));
             if share.complete {
                 share.first_logits = want.len();
                 want.push(rows.len() - 1);

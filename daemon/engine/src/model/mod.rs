@@ -28,6 +28,17 @@ pub struct Row {
     pub parent: Option<usize>,
 }
 
+impl Row {
+    /// Rows of which each follows the one before, the first what the cache holds.
+    pub fn chain(slot: Slot, tokens: &[TokenId]) -> impl Iterator<Item = Self> {
+        tokens.iter().enumerate().map(move |(i, token)| Self {
+            slot,
+            token: *token,
+            parent: i.checked_sub(1),
+        })
+    }
+}
+
 /// What went wrong in a model.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
