@@ -32,7 +32,7 @@ pub enum BackendError {
         /// The tensor.
         name: String,
         /// What does not fit together.
-        source: cpu::kernels::PackError,
+        source: tandem_kernels::PackError,
     },
     /// The backend has no code for it.
     #[error("the backend does not support {0}")]

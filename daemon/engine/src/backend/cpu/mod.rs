@@ -2,13 +2,12 @@
 //! batch-invariant to the bit: a row's result depends on the row, on what its sequence has stored and on the weights,
 //! not on other rows, on how a prompt is cut, or on the number of threads.
 //!
-//! `kernels` multiplies; here is all else. Knows nothing of architectures or of where the number of threads comes from.
+//! `tandem-kernels` multiplies; here is all else. Knows nothing of architectures or of where the number of threads comes from.
 
 mod arena;
 mod attention;
 mod cache;
 mod disjoint;
-pub mod kernels;
 mod pool;
 mod products;
 mod rope;
@@ -27,9 +26,9 @@ pub use weights::CpuMatrix;
 
 use arena::{Arena, Buffer};
 use disjoint::Disjoint;
-use kernels::QuantizedRows;
 use pool::Pool;
 use simd::Isa;
+use tandem_kernels::QuantizedRows;
 
 use super::{
     Activation, AttentionParams, Backend, BackendError, CacheShape, Linear, Logits, RowPlan,

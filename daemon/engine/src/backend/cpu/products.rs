@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::Compute;
-use super::kernels::{OutView, PackedMatrix, QuantizedRows};
 use super::rows::{AddTo, Gate};
 use crate::backend::Activation;
+use tandem_kernels::{OutView, PackedMatrix, QuantizedRows};
 
 const TILE: usize = PackedMatrix::TILE;
 /// Chunks per thread that even out the threads' ends.

@@ -2,9 +2,9 @@
 
 use candle_core::quantized::GgmlDType;
 
-use super::kernels::{Format, PackedMatrix};
 use crate::backend::BackendError;
 use crate::gguf::{Gguf, TensorInfo};
+use tandem_kernels::{Format, PackedMatrix};
 
 /// Linear weights `[out, in]`, packed for this CPU's kernels.
 #[derive(Debug)]

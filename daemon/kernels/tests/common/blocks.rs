@@ -1,7 +1,7 @@
 //! Random GGUF blocks of any format, with scales of a sensible size.
 
 use half::{bf16, f16};
-use tandem_engine::backend::cpu::kernels::Format;
+use tandem_kernels::Format;
 
 /// A small generator (splitmix64): same numbers on every machine.
 pub(crate) struct Random(pub(crate) u64);

@@ -11,9 +11,7 @@ mod blocks;
 
 use blocks::{Random, random_blocks};
 use std::{sync::Arc, time::Instant};
-use tandem_engine::backend::cpu::kernels::{
-    Format, Isa, OutView, PackedMatrix, QuantizedRows, SharedBytes, isa,
-};
+use tandem_kernels::{Format, Isa, OutView, PackedMatrix, QuantizedRows, SharedBytes, isa};
 
 /// Outputs and inputs of a 1.8 B model's products.
 const SHAPES: [(usize, usize); 3] = [(2304, 2304), (6144, 2304), (2304, 6144)];

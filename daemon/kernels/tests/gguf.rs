@@ -9,7 +9,7 @@ use candle_core::{
     quantized::{GgmlDType, QStorage, QTensor},
 };
 use std::borrow::Cow;
-use tandem_engine::backend::cpu::kernels::{Format, Isa, PackedMatrix};
+use tandem_kernels::{Format, Isa, PackedMatrix};
 
 fn candle_type(format: Format) -> GgmlDType {
     match format {

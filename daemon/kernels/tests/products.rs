@@ -5,9 +5,7 @@ mod blocks;
 
 use blocks::{Random, random_blocks};
 use proptest::prelude::*;
-use tandem_engine::backend::cpu::kernels::{
-    Format, Isa, OutView, PackError, PackedMatrix, QuantizedRows,
-};
+use tandem_kernels::{Format, Isa, OutView, PackError, PackedMatrix, QuantizedRows};
 
 /// Of Σ |weight · activation|; the largest error seen is 8e-8, half a unit in the last place of the sums.
 const TOLERANCE: f64 = 5e-7;
