@@ -1,0 +1,109 @@
+//! Times steps of a model on the cpu backend as it is told to, so that another program can do so in turn with ours:
+//! `benches/peer.py` sets it beside llama.cpp.
+//!
+//! `cargo run --release -p tandem-engine --example steps -- MODEL.gguf [THREADS]` reads one order per line and answers
+//! each with one line of seconds:
+//!
+//! ```text
+//! step ROWS TIMES CONTEXT   so many steps of so many rows, all of whose logits are wanted, after CONTEXT positions
+//! decode TIMES CONTEXT      so many steps of one row that follow each other
+//! prompt TOKENS             one prompt in one piece, the logits of its last token wanted
+//! ```
+#![expect(clippy::print_stdout, reason = "the answers")]
+
+use std::error::Error;
+use std::io::{BufRead, Write};
+use std::num::NonZeroUsize;
+use std::time::Instant;
+
+use tandem_engine::TokenId;
+use tandem_engine::backend::cpu::CpuBackend;
+use tandem_engine::gguf::Gguf;
+use tandem_engine::model::{Decoder, LanguageModel, Row, Slot};
+
+/// Positions that a sequence may have.
+const POSITIONS: usize = 8192;
+
+struct Timer {
+    model: Decoder<CpuBackend>,
+    slot: Slot,
+}
+
+impl Timer {
+    /// Makes the sequence `context` positions long, by whatever tokens.
+    fn seek(&mut self, context: usize) -> Result<(), Box<dyn Error>> {
+        let cached = self.model.cached(self.slot);
+        self.model.truncate(self.slot, context.min(cached));
+        let tokens: Vec<TokenId> = (cached..context).map(token).collect();
+        for piece in tokens.chunks(512) {
+            self.forward(piece, &[])?;
+        }
+        Ok(())
+    }
+
+    fn forward(&mut self, tokens: &[TokenId], want: &[usize]) -> Result<f64, Box<dyn Error>> {
+        let rows: Vec<Row> = Row::chain(self.slot, tokens).collect();
+        let start = Instant::now();
+        self.model.forward(&rows, want)?;
+        Ok(start.elapsed().as_secs_f64())
+    }
+
+    fn obey(&mut self, order: &[&str]) -> Result<Vec<f64>, Box<dyn Error>> {
+        let number = |at: usize| -> Result<usize, Box<dyn Error>> {
+            Ok(order.get(at).ok_or("too few numbers")?.parse()?)
+        };
+        let mut seconds = Vec::new();
+        match order[0] {
+            "step" => {
+                let (rows, context) = (number(1)?, number(3)?);
+                let tokens: Vec<TokenId> = (0..rows).map(token).collect();
+                let want: Vec<usize> = (0..rows).collect();
+                for _ in 0..number(2)? {
+                    self.seek(context)?;
+                    seconds.push(self.forward(&tokens, &want)?);
+                }
+            }
+            "decode" => {
+                self.seek(number(2)?)?;
+                for _ in 0..number(1)? {
+                    seconds.push(self.forward(&[token(0)], &[0])?);
+                }
+            }
+            "prompt" => {
+                let tokens: Vec<TokenId> = (0..number(1)?).map(token).collect();
+                self.seek(0)?;
+                seconds.push(self.forward(&tokens, &[tokens.len() - 1])?);
+            }
+            other => return Err(format!("no order is called `{other}`").into()),
+        }
+        Ok(seconds)
+    }
+}
+
+/// Some token of every vocabulary, not the same one all over.
+fn token(at: usize) -> TokenId {
+    100 + (37 * at % 800) as TokenId
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let path = arguments.next().ok_or("name a GGUF file")?;
+    let threads: NonZeroUsize = arguments.next().as_deref().unwrap_or("2").parse()?;
+    let gguf = Gguf::open(path)?;
+    let mut model = Decoder::load(CpuBackend::new(threads), &gguf, POSITIONS, &mut |_| {})?;
+    let slot = model.open()?;
+    let mut timer = Timer { model, slot };
+    println!("ready");
+    for line in std::io::stdin().lock().lines() {
+        let line = line?;
+        let order: Vec<&str> = line.split_whitespace().collect();
+        if order.is_empty() {
+            continue;
+        }
+        let seconds = timer.obey(&order)?;
+        let words: Vec<String> = seconds.iter().map(f64::to_string).collect();
+        println!("{}", words.join(" "));
+        std::io::stdout().flush()?;
+    }
+    Ok(())
+}
