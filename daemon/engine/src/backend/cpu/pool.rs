@@ -9,8 +9,7 @@ mod tests;
 mod worker;
 
 use std::any::Any;
-use std::cell::{Cell, UnsafeCell};
-use std::marker::PhantomData;
+use std::cell::UnsafeCell;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -54,7 +53,7 @@ struct Shared {
     unsafe_code,
     reason = "the stage is handed over under the protocol of `state` and `unfinished`"
 )]
-// SAFETY: everything but `stage` is Sync by itself. `stage` points to a `Sync` closure, is written by the one caller
+// SAFETY: everything but `stage` is Sync by itself. `stage` points to a `Sync` closure, is written by the caller that `busy` admits
 // while `unfinished` is zero, and is read only by threads that hold a claimed chunk, which keeps `unfinished` above
 // zero; claim and end are acquire and release operations, so that writes and reads never overlap.
 unsafe impl Sync for Shared {}
@@ -63,6 +62,22 @@ unsafe impl Sync for Shared {}
 unsafe impl Send for Shared {}
 
 impl Shared {
+    fn new(workers: usize) -> Self {
+        Self {
+            state: Padded(AtomicU64::new(0)),
+            unfinished: Padded(AtomicUsize::new(0)),
+            stage: UnsafeCell::new(None),
+            panic: Mutex::new(None),
+            panicked: AtomicBool::new(false),
+            caller_parked: AtomicBool::new(false),
+            caller: Mutex::new(None),
+            parked: (0..workers)
+                .map(|_| Padded(AtomicBool::new(false)))
+                .collect(),
+            stop: AtomicBool::new(false),
+        }
+    }
+
     /// Claims a chunk, where one is left.
     fn claim(&self) -> Option<usize> {
         let mut state = self.state.0.load(Ordering::Acquire);
@@ -115,11 +130,12 @@ impl Shared {
     }
 }
 
-/// A fixed number of threads, the caller counted. One caller at a time, which `!Sync` assures.
-pub(super) struct Pool {
+/// A fixed number of threads, the caller counted, that models on the CPU take turns to use.
+pub struct Pool {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
-    not_sync: PhantomData<Cell<()>>,
+    /// Whether somebody's stage runs.
+    busy: AtomicBool,
 }
 
 impl std::fmt::Debug for Pool {
@@ -131,46 +147,44 @@ impl std::fmt::Debug for Pool {
 }
 
 impl Pool {
-    /// Starts `threads - 1` workers, or fewer where the system refuses more; `name` is what the system shows.
-    pub(super) fn new(name: &'static str, threads: NonZeroUsize) -> Self {
+    /// Starts `threads - 1` workers, or fewer where the system refuses more.
+    #[must_use]
+    pub fn new(threads: NonZeroUsize) -> Self {
+        Self::named("compute", threads)
+    }
+
+    /// `name` is what the system shows.
+    fn named(name: &'static str, threads: NonZeroUsize) -> Self {
         let wanted = threads.get() - 1;
-        let shared = Arc::new(Shared {
-            state: Padded(AtomicU64::new(0)),
-            unfinished: Padded(AtomicUsize::new(0)),
-            stage: UnsafeCell::new(None),
-            panic: Mutex::new(None),
-            panicked: AtomicBool::new(false),
-            caller_parked: AtomicBool::new(false),
-            caller: Mutex::new(None),
-            parked: (0..wanted)
-                .map(|_| Padded(AtomicBool::new(false)))
-                .collect(),
-            stop: AtomicBool::new(false),
-        });
+        let shared = Arc::new(Shared::new(wanted));
         let workers = (0..wanted)
             .map_while(|index| worker::spawn(&shared, name, index).ok())
             .collect();
         Self {
             shared,
             workers,
-            not_sync: PhantomData,
+            busy: AtomicBool::new(false),
         }
     }
 
     /// Threads, the caller counted.
-    pub(super) fn threads(&self) -> usize {
+    #[must_use]
+    pub fn threads(&self) -> usize {
         self.workers.len() + 1
     }
 
-    /// Calls `stage` once for each of `chunks` chunks, on any of the threads, and returns when all have ended.
+    /// Calls `stage` once for each of `chunks` chunks, on any of the threads, and returns when all have ended. A caller
+    /// that finds another's stage running does its own alone.
     ///
     /// # Panics
     /// With the panic of a chunk, after the others have ended.
-    pub(super) fn run(&self, chunks: usize, stage: impl Fn(usize) + Sync) {
-        if chunks < 2 || self.workers.is_empty() {
+    pub fn run(&self, chunks: usize, stage: impl Fn(usize) + Sync) {
+        let alone = chunks < 2 || self.workers.is_empty();
+        if alone || self.busy.swap(true, Ordering::Acquire) {
             (0..chunks).for_each(stage);
             return;
         }
+        let _turn = Turn(&self.busy);
         // Only absurd shapes come to more than one round.
         for start in (0..chunks).step_by(CHUNK_MASK as usize) {
             let count = (chunks - start).min(CHUNK_MASK as usize);
@@ -185,7 +199,7 @@ impl Pool {
         // and this function does not return or unwind before all chunks have ended: it catches panics.
         let stage =
             unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync), *const Stage>(stage) };
-        // SAFETY: no chunk is unfinished between rounds, so no worker reads; and there is one caller.
+        // SAFETY: no chunk is unfinished between rounds, so no worker reads; and `busy` admits one caller.
         unsafe { *shared.stage.get() = Some(stage) };
         shared.unfinished.0.store(chunks, Ordering::Relaxed);
         let number = (shared.state.0.load(Ordering::Relaxed) >> CHUNK_BITS).wrapping_add(1);
@@ -227,6 +241,15 @@ impl Pool {
             std::thread::park();
         }
         shared.caller_parked.store(false, Ordering::SeqCst);
+    }
+}
+
+/// The right to run a stage, until it is dropped.
+struct Turn<'a>(&'a AtomicBool);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
     }
 }
 

@@ -2,7 +2,7 @@ use super::*;
 use std::time::{Duration, Instant};
 
 fn pool(threads: usize) -> Pool {
-    Pool::new("test", NonZeroUsize::new(threads).expect("at least one"))
+    Pool::new(NonZeroUsize::new(threads).expect("at least one"))
 }
 
 #[test]
@@ -46,6 +46,24 @@ fn a_panic_reaches_the_caller_and_the_pool_goes_on() {
         });
         assert_eq!(ran.into_inner(), 12);
     }
+}
+
+#[test]
+fn callers_of_one_pool_all_get_their_stages() {
+    let pool = pool(3);
+    let ran = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for _ in 0..2000 {
+                    pool.run(7, |_| {
+                        ran.fetch_add(1, Ordering::Relaxed);
+                    });
+                }
+            });
+        }
+    });
+    assert_eq!(ran.into_inner(), 3 * 2000 * 7);
 }
 
 #[test]
@@ -108,7 +126,7 @@ fn an_idle_pool_takes_no_time() {
             .sum()
     }
     // A name of its own: other tests of this process run at the same time.
-    let pool = Pool::new("idlepool", NonZeroUsize::new(3).expect("three"));
+    let pool = Pool::named("idlepool", NonZeroUsize::new(3).expect("three"));
     pool.run(64, |_| {});
     std::thread::sleep(Duration::from_millis(50));
     let before = ticks();
