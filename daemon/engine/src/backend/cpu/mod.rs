@@ -46,6 +46,7 @@ use crate::gguf::{Gguf, TensorInfo};
 #[derive(Debug)]
 pub struct CpuBackend {
     compute: Compute,
+    kernels: tandem_kernels::Isa,
     products: RefCell<Products>,
 }
 
@@ -59,13 +60,19 @@ impl CpuBackend {
     /// Computes on the threads of a pool, which other models may use in turn.
     #[must_use]
     pub fn on(pool: Arc<Pool>) -> Self {
+        Self::with(pool, Isa::detect(), tandem_kernels::isa())
+    }
+
+    /// `isa` is for all but the products, which `kernels` names the instruction set of.
+    fn with(pool: Arc<Pool>, isa: Isa, kernels: tandem_kernels::Isa) -> Self {
         Self {
             compute: Compute {
                 pool,
                 arena: Arena::default(),
-                isa: Isa::detect(),
+                isa,
             },
-            products: RefCell::default(),
+            kernels,
+            products: RefCell::new(Products::new(kernels)),
         }
     }
 }
@@ -90,7 +97,7 @@ impl Backend for CpuBackend {
     }
 
     fn matrix(&self, gguf: &Gguf, tensor: &TensorInfo) -> Result<CpuMatrix, BackendError> {
-        weights::matrix(gguf, tensor)
+        weights::matrix(self.kernels, gguf, tensor)
     }
 
     fn vector(&self, gguf: &Gguf, tensor: &TensorInfo) -> Result<Box<[f32]>, BackendError> {

@@ -18,7 +18,7 @@ const CHUNKS_PER_THREAD: usize = 4;
 const LEAST: usize = 1 << 15;
 
 /// Quantized rows, kept for their memory.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Products {
     /// What a product reads.
     input: QuantizedRows,
@@ -27,6 +27,13 @@ pub(super) struct Products {
 }
 
 impl Products {
+    pub(super) fn new(isa: tandem_kernels::Isa) -> Self {
+        Self {
+            input: QuantizedRows::for_isa(isa),
+            inner: QuantizedRows::for_isa(isa),
+        }
+    }
+
     /// See [`backend::Backend::linear`].
     pub(super) fn linear<const N: usize>(
         &mut self,

@@ -99,6 +99,18 @@ impl Isa {
         }
     }
 
+    /// All that this CPU can run, the slowest first.
+    #[cfg(test)]
+    pub(super) fn all() -> Vec<Self> {
+        let mut all = vec![Self::Portable];
+        #[cfg(target_arch = "x86_64")]
+        all.extend(x86::Avx2::detect().map(Self::Avx2));
+        if !all.contains(&Self::detect()) {
+            all.push(Self::detect());
+        }
+        all
+    }
+
     /// Runs code compiled for the instruction set.
     #[inline]
     pub(super) fn run<K: Kernel>(self, kernel: K) -> K::Output {

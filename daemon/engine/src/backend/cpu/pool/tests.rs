@@ -1,5 +1,8 @@
-use super::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
+
+use super::*;
 
 fn pool(threads: usize) -> Pool {
     Pool::new(NonZeroUsize::new(threads).expect("at least one"))
@@ -64,6 +67,17 @@ fn callers_of_one_pool_all_get_their_stages() {
         }
     });
     assert_eq!(ran.into_inner(), 3 * 2000 * 7);
+}
+
+#[test]
+fn models_share_a_pool_while_one_of_them_lives() {
+    let threads = NonZeroUsize::new(7).expect("seven");
+    let [first, second] = [0; 2].map(|_| Pool::shared(threads));
+    assert!(Arc::ptr_eq(&first, &second));
+    assert_eq!(Pool::shared(NonZeroUsize::MIN).threads(), 1);
+    let rest = Arc::downgrade(&first);
+    drop((first, second));
+    assert_eq!(rest.strong_count(), 0, "its threads have ended");
 }
 
 #[test]
