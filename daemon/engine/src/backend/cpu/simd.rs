@@ -18,6 +18,8 @@ pub(super) const LANES: usize = 16;
 pub(super) trait Simd: Copy {
     /// Sixteen lanes.
     type V: Copy;
+    /// Whether the registers hold some thirty vectors rather than eight.
+    const ROOMY: bool;
 
     fn splat(self, x: f32) -> Self::V;
     fn load(self, from: &[f32; LANES]) -> Self::V;
