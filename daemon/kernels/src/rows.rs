@@ -158,8 +158,7 @@ pub(super) fn chunk_of(rows: usize, row: usize) -> (usize, usize, usize) {
     (row - place, len, place)
 }
 
-/// Write access to the rows of a [`QuantizedRows`], to be copied to the threads that share the work. Blocks are quantized
-/// each by itself, so that a row may also come in parts.
+/// Write access to the rows of a [`QuantizedRows`], to be copied to the threads that share the work.
 #[derive(Clone, Copy, Debug)]
 pub struct RowWriter<'a> {
     quants: *mut u8,
@@ -206,12 +205,11 @@ impl RowWriter<'_> {
     /// If there is no such row, or the values are not whole parts of it.
     pub unsafe fn quantize_part(&self, row: usize, start: usize, values: &[f32]) {
         assert!(row < self.rows, "row {row} is not below {}", self.rows);
-        let end = start + values.len();
+        let (end, inputs) = (start + values.len(), self.inputs);
+        let whole = |at: usize| at.is_multiple_of(BLOCK);
         assert!(
-            start.is_multiple_of(BLOCK)
-                && (end == self.inputs || end < self.inputs && end.is_multiple_of(BLOCK)),
-            "{start}..{end} is not made of whole blocks of a row of {} values",
-            self.inputs
+            whole(start) && (end == inputs || end < inputs && whole(end)),
+            "{start}..{end} is not made of whole blocks of a row of {inputs} values"
         );
         let (chunk, len, r) = chunk_of(self.rows, row);
         // SAFETY: `reset` made room for all rows, and this part of the row's share is the caller's alone.

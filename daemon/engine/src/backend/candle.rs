@@ -6,11 +6,15 @@
 
 mod attention;
 mod cache;
+mod input;
+mod rope;
 
 use candle_core::quantized::{GgmlDType, QMatMul, QStorage, QTensor};
 use candle_core::{DType, Device, Module, Tensor};
 
 pub use cache::CandleCache;
+use input::{rms_norm, taken};
+pub use rope::CandleRope;
 
 use super::{
     Activation, AttentionParams, Backend, BackendError, CacheShape, Input, Linear, Logits, Norm,
@@ -28,13 +32,6 @@ pub struct CandleBackend {
 /// Linear weights and, for the embedding, the same bytes as a table.
 #[derive(Debug)]
 pub struct CandleMatrix(QMatMul);
-
-/// Cosines and sines, each `[positions, head_dim / 2]`, f32.
-#[derive(Debug)]
-pub struct CandleRope {
-    cos: Tensor,
-    sin: Tensor,
-}
 
 /// Names the operation in which candle failed.
 fn during<T>(operation: &'static str, result: candle_core::Result<T>) -> Result<T, BackendError> {
@@ -136,15 +133,7 @@ impl Backend for CandleBackend {
     }
 
     fn rope(&self, frequencies: &[f32], positions: usize) -> Result<CandleRope, BackendError> {
-        let angles = (0..positions)
-            .flat_map(|position| frequencies.iter().map(move |f| position as f32 * f));
-        let (cos, sin): (Vec<f32>, Vec<f32>) =
-            angles.map(|angle| (angle.cos(), angle.sin())).unzip();
-        let shape = (positions, frequencies.len());
-        Ok(CandleRope {
-            cos: during("rope", Tensor::from_vec(cos, shape, &self.device))?,
-            sin: during("rope", Tensor::from_vec(sin, shape, &self.device))?,
-        })
+        CandleRope::new(frequencies, positions, &self.device)
     }
 
     fn cache(&self, shape: CacheShape) -> Result<CandleCache, BackendError> {
@@ -282,23 +271,6 @@ impl Backend for CandleBackend {
         out.reset(rows.len(), values.len() / rows.len())?
             .copy_from_slice(&values);
         Ok(())
-    }
-}
-
-fn rms_norm(x: &Tensor, norm: &Norm<'_, CandleBackend>) -> Result<Tensor, BackendError> {
-    during("norm", {
-        norm.weight.dim(0).and_then(|width| {
-            let grouped = x.reshape(((), width))?;
-            candle_nn::ops::rms_norm(&grouped, norm.weight, norm.eps)?.reshape(x.shape())
-        })
-    })
-}
-
-/// The rows themselves.
-fn taken(x: Input<'_, CandleBackend>) -> Result<Tensor, BackendError> {
-    match x {
-        Input::Rows(rows) => Ok(rows),
-        Input::Normed(rows, norm) => rms_norm(rows, &norm),
     }
 }
 

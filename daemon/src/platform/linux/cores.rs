@@ -47,7 +47,8 @@ fn cpu_list(text: &str) -> Option<BTreeSet<usize>> {
     let mut cpus = BTreeSet::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        cpus.extend(first.trim().parse().ok()?..=last.trim().parse().ok()?);
+        let number = |text: &str| text.trim().parse::<usize>().ok();
+        cpus.extend(number(first)?..=number(last)?);
     }
     Some(cpus)
 }

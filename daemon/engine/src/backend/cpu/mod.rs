@@ -47,7 +47,7 @@ use crate::gguf::{Gguf, TensorInfo};
 pub struct CpuBackend {
     compute: Compute,
     kernels: tandem_kernels::Isa,
-    products: RefCell<Products>,
+    products: Box<RefCell<Products>>,
 }
 
 impl CpuBackend {
@@ -72,7 +72,7 @@ impl CpuBackend {
                 isa,
             },
             kernels,
-            products: RefCell::new(Products::new(kernels)),
+            products: Box::new(RefCell::new(Products::new(kernels))),
         }
     }
 }
