@@ -185,11 +185,13 @@ pub async fn run(setup: Setup, signals: mpsc::Receiver<()>) -> Result<(), RunErr
     result
 }
 
-/// Returns how many threads compute best: one per performance core, or per core where they are alike.
+/// Returns how many threads compute best: one per physical performance core, and no more than the system lets run at
+/// once (affinity and the quota of a control group).
 fn cores(platform: &dyn Platform) -> NonZeroUsize {
-    platform
-        .performance_cores()
-        .and_then(NonZeroUsize::new)
-        .or_else(|| std::thread::available_parallelism().ok())
-        .unwrap_or(NonZeroUsize::MIN)
+    let allowed = std::thread::available_parallelism().ok();
+    let cores = platform.performance_cores().and_then(NonZeroUsize::new);
+    match (cores, allowed) {
+        (Some(cores), Some(allowed)) => cores.min(allowed),
+        (one, other) => one.or(other).unwrap_or(NonZeroUsize::MIN),
+    }
 }

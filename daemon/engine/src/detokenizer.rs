@@ -57,6 +57,13 @@ impl Detokenizer {
 
     /// Adds a token. Special tokens add no text; nothing does once a stop string was found.
     pub fn push(&mut self, token: TokenId) -> Step {
+        let mut text = String::new();
+        let stopped = self.push_onto(token, &mut text);
+        Step { text, stopped }
+    }
+
+    /// [`Self::push`] that appends to `text` and returns the index of the stop string that ended it.
+    pub(crate) fn push_onto(&mut self, token: TokenId, text: &mut String) -> Option<usize> {
         if self.stopped.is_none() && !self.tokenizer.is_special(token) {
             let piece = self.tokenizer.piece(token).unwrap_or_default();
             let piece = match piece.split_first() {
@@ -64,14 +71,13 @@ impl Detokenizer {
                 _ => piece,
             };
             self.strip_space = false;
-            self.partial.extend_from_slice(piece);
-            let text = self.take_whole_characters();
-            return self.append(&text);
+            let mut partial = std::mem::take(&mut self.partial);
+            partial.extend_from_slice(piece);
+            let used = self.append_whole_characters(&partial, text);
+            partial.drain(..used);
+            self.partial = partial;
         }
-        Step {
-            text: String::new(),
-            stopped: self.stopped,
-        }
+        self.stopped
     }
 
     /// Ends the text: returns what was held back, where an incomplete character becomes U+FFFD.
@@ -79,32 +85,36 @@ impl Detokenizer {
         if self.stopped.is_some() {
             return String::new();
         }
-        let rest = String::from_utf8_lossy(&std::mem::take(&mut self.partial)).into_owned();
-        let mut text = self.append(&rest).text;
+        let mut text = String::new();
+        let rest = std::mem::take(&mut self.partial);
+        self.append(&String::from_utf8_lossy(&rest), &mut text);
         text.push_str(&std::mem::take(&mut self.held));
         text
     }
 
-    fn take_whole_characters(&mut self) -> String {
-        let mut text = String::new();
+    /// Returns how many of the bytes were whole characters, or can never become one.
+    fn append_whole_characters(&mut self, bytes: &[u8], text: &mut String) -> usize {
         let mut used = 0;
-        let mut chunks = self.partial.utf8_chunks().peekable();
+        let mut chunks = bytes.utf8_chunks().peekable();
         while let Some(chunk) = chunks.next() {
-            text.push_str(chunk.valid());
+            self.append(chunk.valid(), text);
             used += chunk.valid().len();
             let invalid = chunk.invalid();
             if invalid.is_empty() || (chunks.peek().is_none() && is_beginning(invalid)) {
                 break;
             }
-            text.push(char::REPLACEMENT_CHARACTER);
+            self.append("\u{fffd}", text);
             used += invalid.len();
         }
-        self.partial.drain(..used);
-        text
+        used
     }
 
-    fn append(&mut self, text: &str) -> Step {
-        for letter in text.chars() {
+    /// Moves what becomes certain with `more` to `text`; nothing after a stop string.
+    fn append(&mut self, more: &str, text: &mut String) {
+        if self.stopped.is_some() {
+            return;
+        }
+        for letter in more.chars() {
             self.held.push(letter);
             let ended = (self.stop_strings.iter().enumerate())
                 .filter(|(_, stop)| !stop.is_empty() && self.held.ends_with(stop.as_str()))
@@ -112,17 +122,13 @@ impl Detokenizer {
             if let Some((at, stop)) = ended {
                 self.held.truncate(self.held.len() - stop.len());
                 self.stopped = Some(at);
-                return Step {
-                    text: std::mem::take(&mut self.held),
-                    stopped: self.stopped,
-                };
+                text.push_str(&self.held);
+                self.held.clear();
+                return;
             }
         }
         let certain = self.held.len() - self.possible_stop_len();
-        Step {
-            text: self.held.drain(..certain).collect(),
-            stopped: None,
-        }
+        text.extend(self.held.drain(..certain));
     }
 
     /// Bytes at the end of the held text that a stop string could begin with.

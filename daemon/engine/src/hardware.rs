@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use crate::backend::candle::CandleBackend;
-use crate::backend::cpu::CpuBackend;
+use crate::backend::cpu::{CpuBackend, Pool};
 use crate::backend::{Backend, BackendError, CacheShape};
 use crate::gguf::Gguf;
 use crate::model::{Decoder, LanguageModel, ModelError};
@@ -29,7 +29,7 @@ impl Hardware {
     /// Opens the device.
     pub(crate) fn open(device: Device) -> Result<Self, BackendError> {
         match device {
-            Device::Cpu(threads) => Ok(Self::Cpu(CpuBackend::new(threads))),
+            Device::Cpu(threads) => Ok(Self::Cpu(CpuBackend::on(Pool::shared(threads)))),
             Device::Metal => CandleBackend::metal().map(Self::Gpu),
             Device::Cuda => CandleBackend::cuda().map(Self::Gpu),
         }

@@ -50,9 +50,11 @@ impl Sequence {
             prompt_tokens: request.prompt.len(),
             ..RequestStats::default()
         };
+        let mut tokens = Vec::with_capacity(request.prompt.len() + max_tokens);
+        tokens.extend_from_slice(&request.prompt);
         Self {
             id,
-            tokens: request.prompt.clone(),
+            tokens,
             max_tokens,
             sampler: Sampler::new(request.sampling.clone(), &request.prompt, request.entropy),
             slot: None,
@@ -95,9 +97,7 @@ impl Sequence {
                 commit.finish = Some(FinishReason::StopToken(token));
                 break;
             }
-            let step = self.detokenizer.push(token);
-            commit.text.push_str(&step.text);
-            if let Some(which) = step.stopped {
+            if let Some(which) = self.detokenizer.push_onto(token, &mut commit.text) {
                 commit.finish = Some(FinishReason::StopString(stop.strings[which].clone()));
                 break;
             }

@@ -144,8 +144,9 @@ fn a_row_does_not_depend_on_its_neighbours() {
     let want = [rows.len() - 1, 2];
     let together = ours.forward(&rows, &want).expect("it runs");
     assert_eq!(together.row(0), expected);
+    let third = together.row(1).to_vec();
     let fresh = ours.open().expect("a cache");
-    assert_eq!(together.row(1), feed(&mut ours, fresh, &TOKENS[3..6]));
+    assert_eq!(third, feed(&mut ours, fresh, &TOKENS[3..6]));
 }
 
 #[test]
@@ -167,8 +168,9 @@ fn what_remains_of_a_tree_is_a_chain() {
         row(TOKENS[7], Some(1)),
     ];
     let branch = ours.forward(&rows, &[3]).expect("it runs");
+    let branch = branch.row(0).to_vec();
     let line = feed(&mut ours, straight, &TOKENS[6..8]);
-    assert!(farthest(branch.row(0), &line) < 1e-3);
+    assert!(farthest(&branch, &line) < 1e-3);
     assert_eq!(ours.cached(tree), 10);
     ours.keep(tree, 6, &[1, 3]).expect("it keeps");
     assert_eq!(ours.cached(tree), 8);

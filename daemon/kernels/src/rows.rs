@@ -175,6 +175,9 @@ unsafe impl Send for RowWriter<'_> {}
 unsafe impl Sync for RowWriter<'_> {}
 
 impl RowWriter<'_> {
+    /// Values that are quantized together.
+    pub const PART: usize = BLOCK;
+
     /// [`QuantizedRows::quantize_row`] from any thread.
     ///
     /// # Safety
@@ -183,24 +186,42 @@ impl RowWriter<'_> {
     /// # Panics
     /// As [`QuantizedRows::quantize_row`].
     pub unsafe fn quantize_row(&self, row: usize, values: &[f32]) {
-        assert!(row < self.rows, "row {row} is not below {}", self.rows);
         assert_eq!(
             values.len(),
             self.inputs,
             "a row has as many values as were announced"
         );
+        // SAFETY: as this method.
+        unsafe { self.quantize_part(row, 0, values) };
+    }
+
+    /// Quantizes the values of a row from `start` on, a multiple of [`PART`](Self::PART); they reach to the row's end or
+    /// to another such multiple.
+    ///
+    /// # Safety
+    /// No two threads write the same part of a row at a time, and none reads the row meanwhile.
+    ///
+    /// # Panics
+    /// If there is no such row, or the values are not whole parts of it.
+    pub unsafe fn quantize_part(&self, row: usize, start: usize, values: &[f32]) {
+        assert!(row < self.rows, "row {row} is not below {}", self.rows);
+        let (end, inputs) = (start + values.len(), self.inputs);
+        let whole = |at: usize| at.is_multiple_of(BLOCK);
+        assert!(
+            whole(start) && (end == inputs || end < inputs && whole(end)),
+            "{start}..{end} is not made of whole blocks of a row of {inputs} values"
+        );
         let (chunk, len, r) = chunk_of(self.rows, row);
-        // SAFETY: `reset` made room for all rows, and the row's share is the caller's alone.
+        // SAFETY: `reset` made room for all rows, and this part of the row's share is the caller's alone.
         unsafe {
-            let first = self
-                .quants
-                .add(chunk * self.inputs.div_ceil(BLOCK) * ROW_BLOCK);
+            let blocks = chunk * self.inputs.div_ceil(BLOCK) + start / BLOCK * len;
+            let first = self.quants.add(blocks * ROW_BLOCK);
             self.isa.quantize(values, first, len, r);
             if !self.floats.is_null() {
                 std::ptr::copy_nonoverlapping(
                     values.as_ptr(),
-                    self.floats.add(row * self.inputs),
-                    self.inputs,
+                    self.floats.add(row * self.inputs + start),
+                    values.len(),
                 );
             }
         }

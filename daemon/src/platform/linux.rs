@@ -1,5 +1,7 @@
 //! Linux, through procfs and control groups v2.
 
+mod cores;
+
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -27,9 +29,12 @@ impl Platform for Linux {
         Ok(limit.map_or(total, |limit| limit.min(total)))
     }
 
-    /// Linux offers no reading that means the same on every machine.
     fn performance_cores(&self) -> Option<usize> {
-        None
+        let status = fs::read_to_string("/proc/self/status").ok()?;
+        let allowed = status
+            .lines()
+            .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+        cores::performance_cores(Path::new("/sys/devices"), allowed)
     }
 }
 
@@ -76,6 +81,8 @@ mod tests {
     fn readings_are_sane() {
         let physical = Linux.physical_memory().unwrap();
         assert!((64 << 20..1 << 50).contains(&physical), "{physical}");
+        let cores = Linux.performance_cores();
+        assert!(cores.is_none_or(|cores| cores > 0), "{cores:?}");
         let before = Linux.footprint().unwrap();
         let block = vec![1u8; 32 << 20];
         let after = Linux.footprint().unwrap();

@@ -43,7 +43,9 @@ impl Platform for MacOs {
     }
 
     fn performance_cores(&self) -> Option<usize> {
+        // Machines whose cores are alike have no levels.
         sysctl_u64(c"hw.perflevel0.physicalcpu")
+            .or_else(|_| sysctl_u64(c"hw.physicalcpu"))
             .ok()
             .and_then(|cores| usize::try_from(cores).ok())
     }

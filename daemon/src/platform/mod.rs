@@ -33,7 +33,8 @@ pub trait Platform: Debug + Send + Sync {
     /// When the system does not say.
     fn physical_memory(&self) -> io::Result<u64>;
 
-    /// Returns how many performance cores there are; `None` where cores are alike or the system does not say.
+    /// Returns how many physical performance cores this process may run on, threads of one core counted once; `None`
+    /// where the system does not say.
     fn performance_cores(&self) -> Option<usize>;
 }
 

@@ -6,14 +6,19 @@
 
 mod attention;
 mod cache;
+mod input;
+mod rope;
 
 use candle_core::quantized::{GgmlDType, QMatMul, QStorage, QTensor};
 use candle_core::{DType, Device, Module, Tensor};
 
 pub use cache::CandleCache;
+use input::{rms_norm, taken};
+pub use rope::CandleRope;
 
 use super::{
-    Activation, AttentionParams, Backend, BackendError, CacheShape, Linear, Logits, RowPlan,
+    Activation, AttentionParams, Backend, BackendError, CacheShape, Input, Linear, Logits, Norm,
+    RowPlan,
 };
 use crate::TokenId;
 use crate::gguf::{Gguf, TensorInfo};
@@ -27,13 +32,6 @@ pub struct CandleBackend {
 /// Linear weights and, for the embedding, the same bytes as a table.
 #[derive(Debug)]
 pub struct CandleMatrix(QMatMul);
-
-/// Cosines and sines, each `[positions, head_dim / 2]`, f32.
-#[derive(Debug)]
-pub struct CandleRope {
-    cos: Tensor,
-    sin: Tensor,
-}
 
 /// Names the operation in which candle failed.
 fn during<T>(operation: &'static str, result: candle_core::Result<T>) -> Result<T, BackendError> {
@@ -135,15 +133,7 @@ impl Backend for CandleBackend {
     }
 
     fn rope(&self, frequencies: &[f32], positions: usize) -> Result<CandleRope, BackendError> {
-        let angles = (0..positions)
-            .flat_map(|position| frequencies.iter().map(move |f| position as f32 * f));
-        let (cos, sin): (Vec<f32>, Vec<f32>) =
-            angles.map(|angle| (angle.cos(), angle.sin())).unzip();
-        let shape = (positions, frequencies.len());
-        Ok(CandleRope {
-            cos: during("rope", Tensor::from_vec(cos, shape, &self.device))?,
-            sin: during("rope", Tensor::from_vec(sin, shape, &self.device))?,
-        })
+        CandleRope::new(frequencies, positions, &self.device)
     }
 
     fn cache(&self, shape: CacheShape) -> Result<CandleCache, BackendError> {
@@ -192,23 +182,15 @@ impl Backend for CandleBackend {
         })
     }
 
-    fn rms_norm(&self, x: &Tensor, weight: &Tensor, eps: f32) -> Result<Tensor, BackendError> {
-        during("norm", {
-            weight.dim(0).and_then(|width| {
-                let grouped = x.reshape(((), width))?;
-                candle_nn::ops::rms_norm(&grouped, weight, eps)?.reshape(x.shape())
-            })
-        })
-    }
-
     fn linear<const N: usize>(
         &self,
-        x: &Tensor,
+        x: Input<'_, Self>,
         maps: [Linear<'_, Self>; N],
     ) -> Result<[Tensor; N], BackendError> {
+        let x = taken(x)?;
         let mut results = Vec::with_capacity(N);
         for map in &maps {
-            let product = during("linear", self.multiply(x, &map.weight.0))?;
+            let product = during("linear", self.multiply(&x, &map.weight.0))?;
             results.push(match map.bias {
                 Some(bias) => during("linear", product.broadcast_add(bias))?,
                 None => product,
@@ -219,53 +201,76 @@ impl Backend for CandleBackend {
 
     fn attention(
         &self,
-        params: &AttentionParams<'_, CandleRope>,
-        qkv: [Tensor; 3],
+        params: &AttentionParams<'_, Self>,
+        [mut queries, mut keys, values]: [Tensor; 3],
         plan: &RowPlan,
-        caches: &mut [&mut CandleCache],
+        caches: &mut [CandleCache],
     ) -> Result<Tensor, BackendError> {
+        if let Some([query_norm, key_norm]) = &params.head_norms {
+            queries = rms_norm(&queries, query_norm)?;
+            keys = rms_norm(&keys, key_norm)?;
+        }
+        let qkv = [queries, keys, values];
         during("attention", attention::attend(params, &qkv, plan, caches))
     }
 
     fn gated_mlp(
         &self,
-        x: &Tensor,
+        x: Input<'_, Self>,
         [gate, up, down]: [&CandleMatrix; 3],
         activation: Activation,
     ) -> Result<Tensor, BackendError> {
+        let x = taken(x)?;
         during("mlp", {
-            self.multiply(x, &gate.0).and_then(|gate| {
+            self.multiply(&x, &gate.0).and_then(|gate| {
                 let gate = match activation {
                     Activation::Silu => candle_nn::ops::silu(&gate)?,
                     Activation::Gelu => gate.gelu()?,
                 };
-                self.multiply(&(gate * self.multiply(x, &up.0)?)?, &down.0)
+                self.multiply(&(gate * self.multiply(&x, &up.0)?)?, &down.0)
             })
         })
     }
 
-    fn add(&self, x: &mut Tensor, y: &Tensor) -> Result<(), BackendError> {
+    fn add(
+        &self,
+        x: &mut Tensor,
+        y: Tensor,
+        norm: Option<Norm<'_, Self>>,
+    ) -> Result<(), BackendError> {
+        let y = match norm {
+            Some(norm) => rms_norm(&y, &norm)?,
+            None => y,
+        };
         *x = during("add", &*x + y)?;
         Ok(())
     }
 
     fn logits(
         &self,
-        x: &Tensor,
+        x: Tensor,
+        norm: Norm<'_, Self>,
         rows: &[usize],
         head: &CandleMatrix,
-    ) -> Result<Logits, BackendError> {
-        during("logits", {
+        out: &mut Logits,
+    ) -> Result<(), BackendError> {
+        if rows.is_empty() {
+            out.reset(0, 0)?;
+            return Ok(());
+        }
+        let logits = during("logits", {
             let rows: Vec<u32> = rows.iter().map(|row| *row as u32).collect();
-            Tensor::new(rows, &self.device).and_then(|rows| {
-                let logits = self.multiply(&x.index_select(&rows, 0)?, &head.0)?;
-                let vocabulary = logits.dim(1)?;
-                Ok(Logits::new(
-                    logits.flatten_all()?.to_vec1::<f32>()?,
-                    vocabulary,
-                ))
-            })
+            Tensor::new(rows, &self.device).and_then(|rows| x.index_select(&rows, 0))
         })
+        .and_then(|x| rms_norm(&x, &norm))
+        .and_then(|x| during("logits", self.multiply(&x, &head.0)))?;
+        let values = during(
+            "logits",
+            logits.flatten_all().and_then(|x| x.to_vec1::<f32>()),
+        )?;
+        out.reset(rows.len(), values.len() / rows.len())?
+            .copy_from_slice(&values);
+        Ok(())
     }
 }
 

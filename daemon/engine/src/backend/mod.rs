@@ -3,9 +3,13 @@
 
 pub mod candle;
 pub mod cpu;
+mod logits;
 mod plan;
 
+pub use logits::Logits;
 pub use plan::{Group, RowPlan};
+
+use std::fmt::Debug;
 
 use crate::TokenId;
 use crate::gguf::{Gguf, GgufError, TensorInfo};
@@ -84,9 +88,27 @@ pub enum Activation {
     Gelu,
 }
 
+/// A root-mean-square norm over each consecutive run of its weight's length: whole rows, or the heads of a row.
+#[derive(Debug)]
+pub struct Norm<'a, B: Backend> {
+    /// Factors after the division by the root mean square.
+    pub weight: &'a B::Vector,
+    /// Added to the mean square.
+    pub eps: f32,
+}
+
+/// Rows that a product takes.
+#[derive(Debug)]
+pub enum Input<'a, B: Backend> {
+    /// As they are, and for the last time.
+    Rows(B::Hidden),
+    /// Normed on the way.
+    Normed(&'a B::Hidden, Norm<'a, B>),
+}
+
 /// How one layer attends.
 #[derive(Debug)]
-pub struct AttentionParams<'a, R> {
+pub struct AttentionParams<'a, B: Backend> {
     /// Index into the cache's layers.
     pub layer: usize,
     /// Query heads; a multiple of the cache's heads.
@@ -95,8 +117,10 @@ pub struct AttentionParams<'a, R> {
     pub scale: f32,
     /// Positions a row sees at most, itself counted; `None`: all.
     pub window: Option<usize>,
+    /// Norms over each head of queries and of keys, before they are turned.
+    pub head_norms: Option<[Norm<'a, B>; 2]>,
     /// Angles by position.
-    pub rope: &'a R,
+    pub rope: &'a B::Rope,
     /// How the angles apply.
     pub rope_style: RopeStyle,
 }
@@ -110,37 +134,6 @@ pub struct Linear<'a, B: Backend> {
     pub bias: Option<&'a B::Vector>,
 }
 
-/// Logits of some rows, row-major `[rows, vocabulary]`, on the host.
-#[derive(Debug)]
-pub struct Logits {
-    values: Vec<f32>,
-    vocabulary: usize,
-}
-
-impl Logits {
-    /// Wraps row-major values.
-    ///
-    /// # Panics
-    /// If the length is no multiple of `vocabulary`.
-    #[must_use]
-    pub fn new(values: Vec<f32>, vocabulary: usize) -> Self {
-        assert!(
-            vocabulary > 0 && values.len().is_multiple_of(vocabulary),
-            "logits come in whole rows"
-        );
-        Self { values, vocabulary }
-    }
-
-    /// The logits of the `row`-th row asked for.
-    ///
-    /// # Panics
-    /// If fewer rows were asked for.
-    #[must_use]
-    pub fn row(&self, row: usize) -> &[f32] {
-        &self.values[row * self.vocabulary..(row + 1) * self.vocabulary]
-    }
-}
-
 /// Hardware. Activations are `[rows, width]`; every operation works row by row, attention excepted.
 #[expect(
     clippy::missing_errors_doc,
@@ -148,13 +141,13 @@ impl Logits {
 )]
 pub trait Backend: Sized + Send + 'static {
     /// Linear weights `[out, in]`, in the file's own quantized format.
-    type Matrix: Send;
+    type Matrix: Debug + Send;
     /// Weights of a norm or a bias.
-    type Vector: Send;
+    type Vector: Debug + Send;
     /// Cosines and sines by position.
-    type Rope: Send;
+    type Rope: Debug + Send;
     /// Activations `[rows, width]`.
-    type Hidden;
+    type Hidden: Debug;
     /// Keys and values of one sequence, all layers.
     type Cache: Send;
 
@@ -195,42 +188,42 @@ pub trait Backend: Sized + Send + 'static {
         tokens: &[TokenId],
         scale: f32,
     ) -> Result<Self::Hidden, BackendError>;
-    /// Root-mean-square norm over each consecutive run of `weight`'s length: whole rows, or the heads of a row.
-    fn rms_norm(
-        &self,
-        x: &Self::Hidden,
-        weight: &Self::Vector,
-        eps: f32,
-    ) -> Result<Self::Hidden, BackendError>;
     /// `x · wᵀ + bias` for each of several maps of the same rows.
     fn linear<const N: usize>(
         &self,
-        x: &Self::Hidden,
+        x: Input<'_, Self>,
         maps: [Linear<'_, Self>; N],
     ) -> Result<[Self::Hidden; N], BackendError>;
-    /// Turns queries and keys, appends keys and values to the caches, and attends: each row to what its sequence had
-    /// stored and to its own ancestors in the batch.
+    /// Norms and turns queries and keys, appends keys and values to the caches, one for each group of the plan, and
+    /// attends: each row to what its sequence had stored and to its own ancestors in the batch.
     fn attention(
         &self,
-        params: &AttentionParams<'_, Self::Rope>,
+        params: &AttentionParams<'_, Self>,
         qkv: [Self::Hidden; 3],
         plan: &RowPlan,
-        caches: &mut [&mut Self::Cache],
+        caches: &mut [Self::Cache],
     ) -> Result<Self::Hidden, BackendError>;
     /// `down(activation(gate(x)) · up(x))`; `weights` are gate, up, down.
     fn gated_mlp(
         &self,
-        x: &Self::Hidden,
+        x: Input<'_, Self>,
         weights: [&Self::Matrix; 3],
         activation: Activation,
     ) -> Result<Self::Hidden, BackendError>;
-    /// `x += y`.
-    fn add(&self, x: &mut Self::Hidden, y: &Self::Hidden) -> Result<(), BackendError>;
-    /// Multiplies the rows named by the LM head and brings the result to the host.
+    /// `x += norm(y)`.
+    fn add(
+        &self,
+        x: &mut Self::Hidden,
+        y: Self::Hidden,
+        norm: Option<Norm<'_, Self>>,
+    ) -> Result<(), BackendError>;
+    /// Norms the rows named, multiplies them by the LM head and brings the result to the host.
     fn logits(
         &self,
-        x: &Self::Hidden,
+        x: Self::Hidden,
+        norm: Norm<'_, Self>,
         rows: &[usize],
         head: &Self::Matrix,
-    ) -> Result<Logits, BackendError>;
+        out: &mut Logits,
+    ) -> Result<(), BackendError>;
 }

@@ -19,6 +19,8 @@ pub struct ModelDrafter {
     max_rows: usize,
     /// What each sequence's cache was fed.
     fed: HashMap<SequenceId, (Slot, Vec<TokenId>)>,
+    /// What drafts are drawn from, vocabulary-wide; used again once no draft holds it.
+    distributions: Vec<Arc<Distribution>>,
 }
 
 impl std::fmt::Debug for ModelDrafter {
@@ -47,6 +49,7 @@ impl ModelDrafter {
             weight_bytes,
             max_rows,
             fed: HashMap::new(),
+            distributions: Vec::new(),
         }
     }
 
@@ -74,7 +77,7 @@ impl ModelDrafter {
         &mut self,
         batch: &[(SequenceId, Slot, &[TokenId])],
         want: &[usize],
-    ) -> Result<Logits, ModelError> {
+    ) -> Result<&Logits, ModelError> {
         let rows: Vec<Row> = batch
             .iter()
             .flat_map(|(_, slot, tokens)| Row::chain(*slot, tokens))
@@ -88,6 +91,15 @@ impl ModelDrafter {
                 .extend_from_slice(tokens);
         }
         Ok(logits)
+    }
+}
+
+/// Takes a distribution that nobody else holds, or makes one.
+fn unused(distributions: &mut Vec<Arc<Distribution>>) -> Arc<Distribution> {
+    let free = |distribution: &mut Arc<Distribution>| Arc::get_mut(distribution).is_some();
+    match distributions.iter_mut().position(free) {
+        Some(index) => distributions.swap_remove(index),
+        None => Arc::new(Distribution::one_hot(0)),
     }
 }
 
@@ -122,18 +134,23 @@ impl Drafter for ModelDrafter {
             .zip(requests.iter())
             .map(|((slot, tokens), request)| (request.id, *slot, tokens.as_slice()))
             .collect();
+        let mut distributions = std::mem::take(&mut self.distributions);
         let mut logits = self.forward(&batch, &want)?;
         let mut active: Vec<usize> = (0..chains.len()).collect();
         while !active.is_empty() {
             for (row, chain) in active.iter().enumerate() {
                 let chain = &mut chains[*chain];
                 let request = &mut requests[chain.request];
-                let distribution = request.sampler.distribution(logits.row(row), &chain.tokens);
+                let mut drawn_from = unused(&mut distributions);
+                if let Some(distribution) = Arc::get_mut(&mut drawn_from) {
+                    let (sampler, drafted) = (&request.sampler, &chain.tokens);
+                    sampler.distribution_into(logits.row(row), drafted, distribution);
+                }
                 let position = request.tokens.len() + chain.tokens.len();
                 chain
                     .tokens
-                    .push(request.sampler.draw(&distribution, position));
-                chain.probs.push(Arc::new(distribution));
+                    .push(request.sampler.draw(&drawn_from, position));
+                chain.probs.push(drawn_from);
             }
             active.retain(|chain| {
                 chains[*chain].tokens.len() < requests[chains[*chain].request].max_len
@@ -156,6 +173,8 @@ impl Drafter for ModelDrafter {
             let want: Vec<usize> = (0..batch.len()).collect();
             logits = self.forward(&batch, &want)?;
         }
+        distributions.extend(chains.iter().flat_map(|chain| chain.probs.iter().cloned()));
+        self.distributions = distributions;
         let mut drafts: Vec<Draft> = requests.iter().map(|_| Draft::default()).collect();
         for chain in chains {
             drafts[chain.request] = Draft::drawn_chain(chain.tokens.into_iter().zip(chain.probs));

@@ -1,6 +1,8 @@
 //! The step loop: schedule → draft → one forward of the target over all rows → verify → commit or roll back.
 
 mod admission;
+mod drafting;
+mod settle;
 mod step;
 
 use std::collections::VecDeque;
@@ -106,6 +108,8 @@ pub struct Engine {
     costs: CostModel,
     next_id: u64,
     steps: u64,
+    /// Memory for the next step.
+    step: step::Step,
 }
 
 impl std::fmt::Debug for Engine {
@@ -138,6 +142,7 @@ impl Engine {
             costs: CostModel::default(),
             next_id: 0,
             steps: 0,
+            step: step::Step::default(),
         }
     }
 

@@ -1,8 +1,10 @@
 //! The decoder, written once over the backend seam.
 
-use super::weights::{Block, Linear, Weights};
+use super::layer::Layer;
+use super::weights::Weights;
 use super::{LanguageModel, ModelConfig, ModelError, Row, Slot};
-use crate::backend::{AttentionParams, Backend, Logits, RowPlan};
+use crate::TokenId;
+use crate::backend::{Backend, Logits, Norm, RowPlan};
 use crate::gguf::Gguf;
 
 /// A model on a backend, with the caches of its sequences.
@@ -12,6 +14,17 @@ pub struct Decoder<B: Backend> {
     weights: Weights<B>,
     context_length: usize,
     slots: Vec<Option<Cached<B>>>,
+    step: Step<B>,
+}
+
+/// What one forward works on; its memory is kept for the next.
+struct Step<B: Backend> {
+    tokens: Vec<TokenId>,
+    plan: RowPlan,
+    /// The slot of each group, and its cache while the forward runs.
+    slots: Vec<Slot>,
+    caches: Vec<B::Cache>,
+    logits: Logits,
 }
 
 /// One sequence's cache and how much of it is meant.
@@ -48,6 +61,13 @@ impl<B: Backend> Decoder<B> {
             weights,
             context_length,
             slots: Vec::new(),
+            step: Step {
+                tokens: Vec::new(),
+                plan: RowPlan::default(),
+                slots: Vec::new(),
+                caches: Vec::new(),
+                logits: Logits::default(),
+            },
         })
     }
 
@@ -77,71 +97,70 @@ impl<B: Backend> Decoder<B> {
     }
 
     /// Groups the rows by slot and checks them against vocabulary and context.
-    fn plan(&self, rows: &[Row]) -> Result<(RowPlan, Vec<Slot>), ModelError> {
-        let (mut plan, mut slots) = (RowPlan::default(), Vec::new());
+    fn plan(&mut self, rows: &[Row]) -> Result<(), ModelError> {
+        let Step {
+            tokens,
+            plan,
+            slots,
+            ..
+        } = &mut self.step;
+        tokens.clear();
+        plan.clear();
+        slots.clear();
         for group in rows.chunk_by(|a, b| a.slot == b.slot) {
             let slot = group[0].slot;
-            let base = self.slot(slot).len;
-            let parents: Vec<Option<usize>> = group.iter().map(|row| row.parent).collect();
-            plan.push_group(base, &parents);
+            let cached = self.slots[slot.0].as_ref();
+            let base = cached.expect("a slot is used between open and close").len;
+            plan.push_group(base, group.iter().map(|row| row.parent));
             slots.push(slot);
-            let end = base + group.len();
-            if end > self.context_length {
+            if base + group.len() > self.context_length {
                 return Err(ModelError::ContextOverflow {
                     position: self.context_length,
                     context_length: self.context_length,
                 });
             }
         }
+        tokens.extend(rows.iter().map(|row| row.token));
         let vocabulary = self.config.vocabulary;
-        match rows.iter().find(|row| row.token as usize >= vocabulary) {
-            Some(row) => Err(ModelError::TokenOutOfVocabulary {
-                token: row.token,
+        match tokens.iter().find(|token| **token as usize >= vocabulary) {
+            Some(token) => Err(ModelError::TokenOutOfVocabulary {
+                token: *token,
                 vocabulary,
             }),
-            None => Ok((plan, slots)),
+            None => Ok(()),
         }
     }
 
-    /// Runs one block on the residual stream.
-    fn block(
-        &self,
-        layer: usize,
-        block: &Block<B>,
-        x: &mut B::Hidden,
-        plan: &RowPlan,
-        caches: &mut [&mut B::Cache],
-    ) -> Result<(), ModelError> {
-        let (backend, config) = (&self.backend, &self.config);
-        let norm = |x: &B::Hidden, weight: &B::Vector| backend.rms_norm(x, weight, config.norm_eps);
-        let post = |x: B::Hidden, weight: &Option<B::Vector>| match weight {
-            Some(weight) => norm(&x, weight),
-            None => Ok(x),
-        };
-        let normed = norm(x, &block.attention_norm)?;
-        let maps = [&block.query, &block.key, &block.value].map(Linear::map);
-        let [mut query, mut key, value] = backend.linear(&normed, maps)?;
-        if let Some([query_norm, key_norm]) = &block.head_norms {
-            query = norm(&query, query_norm)?;
-            key = norm(&key, key_norm)?;
+    /// Computes what was planned.
+    fn run(&mut self, want: &[usize]) -> Result<(), ModelError> {
+        let Self {
+            backend,
+            weights,
+            config,
+            step,
+            ..
+        } = self;
+        for (cache, group) in step.caches.iter_mut().zip(&step.plan.groups) {
+            backend.reserve(cache, group.base + group.len())?;
         }
-        let window = config.window(layer);
-        let params = AttentionParams {
-            layer,
-            heads: config.heads,
-            scale: (config.head_dim as f32).sqrt().recip(),
-            window: window.map(|sliding| sliding.window),
-            rope: &self.weights.ropes[usize::from(window.is_some())],
-            rope_style: config.rope_style,
+        let scale = config.embedding_scale;
+        let mut x = backend.embed(&weights.embedding, &step.tokens, scale)?;
+        for (layer, block) in weights.blocks.iter().enumerate() {
+            let layer = Layer {
+                backend: &*backend,
+                config: &*config,
+                block,
+                rope: &weights.ropes[usize::from(config.window(layer).is_some())],
+                layer,
+            };
+            layer.run(&mut x, &step.plan, &mut step.caches)?;
+        }
+        let norm = Norm {
+            weight: &weights.output_norm,
+            eps: config.norm_eps,
         };
-        let attended = backend.attention(&params, [query, key, value], plan, caches)?;
-        let [attended] = backend.linear(&attended, [block.attention_out.map()])?;
-        backend.add(x, &post(attended, &block.attention_post_norm)?)?;
-        let normed = norm(x, &block.mlp_norm)?;
-        let [gate, up, down] = &block.mlp;
-        let mlp = backend.gated_mlp(&normed, [gate, up, down], config.activation)?;
-        backend.add(x, &post(mlp, &block.mlp_post_norm)?)?;
-        Ok(())
+        let head = weights.head.as_ref().unwrap_or(&weights.embedding);
+        Ok(backend.logits(x, norm, want, head, &mut step.logits)?)
     }
 }
 
@@ -205,62 +224,26 @@ impl<B: Backend> LanguageModel for Decoder<B> {
             .cache_bytes_per_position(self.config.cache_shape())
     }
 
-    fn forward(&mut self, rows: &[Row], want: &[usize]) -> Result<Logits, ModelError> {
-        let (plan, slots) = self.plan(rows)?;
+    fn forward(&mut self, rows: &[Row], want: &[usize]) -> Result<&Logits, ModelError> {
+        self.plan(rows)?;
         // Taken out so that several can be borrowed at once; put back whatever happens.
-        let mut taken: Vec<Cached<B>> = slots
-            .iter()
-            .map(|slot| {
-                self.slots[slot.0]
-                    .take()
-                    .expect("rows of one slot are contiguous")
-            })
-            .collect();
-        let result = self.run(rows, want, &plan, &mut taken);
-        for ((slot, mut cached), group) in slots.into_iter().zip(taken).zip(&plan.groups) {
-            if result.is_ok() {
-                cached.len = group.base + group.len();
-            }
-            self.slots[slot.0] = Some(cached);
+        for slot in &self.step.slots {
+            let cached = self.slots[slot.0].take();
+            let cached = cached.expect("rows of one slot are contiguous");
+            self.step.caches.push(cached.cache);
         }
-        result
-    }
-}
-
-impl<B: Backend> Decoder<B> {
-    fn run(
-        &self,
-        rows: &[Row],
-        want: &[usize],
-        plan: &RowPlan,
-        taken: &mut [Cached<B>],
-    ) -> Result<Logits, ModelError> {
-        for (cached, group) in taken.iter_mut().zip(&plan.groups) {
-            self.backend
-                .reserve(&mut cached.cache, group.base + group.len())?;
+        let result = self.run(want);
+        let Step {
+            plan,
+            slots,
+            caches,
+            logits,
+            ..
+        } = &mut self.step;
+        for ((slot, cache), group) in slots.iter().zip(caches.drain(..)).zip(&plan.groups) {
+            let len = group.base + if result.is_ok() { group.len() } else { 0 };
+            self.slots[slot.0] = Some(Cached { cache, len });
         }
-        let mut caches: Vec<&mut B::Cache> =
-            taken.iter_mut().map(|cached| &mut cached.cache).collect();
-        let tokens: Vec<_> = rows.iter().map(|row| row.token).collect();
-        let mut x = self.backend.embed(
-            &self.weights.embedding,
-            &tokens,
-            self.config.embedding_scale,
-        )?;
-        for (layer, block) in self.weights.blocks.iter().enumerate() {
-            self.block(layer, block, &mut x, plan, &mut caches)?;
-        }
-        if want.is_empty() {
-            return Ok(Logits::new(Vec::new(), self.config.vocabulary));
-        }
-        let normed = self
-            .backend
-            .rms_norm(&x, &self.weights.output_norm, self.config.norm_eps)?;
-        let head = self
-            .weights
-            .head
-            .as_ref()
-            .unwrap_or(&self.weights.embedding);
-        Ok(self.backend.logits(&normed, want, head)?)
+        result.map(|()| &*logits)
     }
 }

@@ -3,6 +3,7 @@
 
 mod config;
 mod decoder;
+mod layer;
 mod weights;
 
 pub use config::ModelConfig;
@@ -115,8 +116,9 @@ pub trait LanguageModel: Send {
 
     /// Feeds the rows, appends them to their caches, and returns the logits of the rows `want`ed, in that order. Rows
     /// of one slot are contiguous and parents precede their children. After an error no cache has changed its length.
+    /// A forward like those before it allocates nothing, unless a cache must grow.
     ///
     /// # Errors
     /// A token or position out of range; a failing device.
-    fn forward(&mut self, rows: &[Row], want: &[usize]) -> Result<Logits, ModelError>;
+    fn forward(&mut self, rows: &[Row], want: &[usize]) -> Result<&Logits, ModelError>;
 }

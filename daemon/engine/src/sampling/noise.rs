@@ -31,6 +31,14 @@ pub(super) struct Arrival {
     pub(super) token: TokenId,
 }
 
+impl Arrival {
+    /// What no token is late against; token 0 stands for a row that says nothing.
+    const NEVER: Self = Self {
+        time: f64::INFINITY,
+        token: 0,
+    };
+}
+
 impl Noise {
     pub(super) fn new(seed: u64) -> Self {
         Self { seed }
@@ -38,29 +46,37 @@ impl Noise {
 
     /// The token at `position`.
     pub(crate) fn draw(self, distribution: &Distribution, position: usize) -> TokenId {
-        self.first(distribution, position, 1)
-            .first()
-            .map_or(0, |arrival| arrival.token)
+        let mut winner = [Arrival::NEVER];
+        self.race(distribution, position, &mut winner);
+        winner[0].token
     }
 
     /// The first `count` tokens of the race, in order; fewer where the support is smaller.
-    ///
-    /// A hash and a comparison per token, and about count·ln(V) logarithms in all.
     pub(super) fn first(
         self,
         distribution: &Distribution,
         position: usize,
         count: usize,
     ) -> Vec<Arrival> {
+        let mut leaders = vec![Arrival::NEVER; count];
+        let arrived = self.race(distribution, position, &mut leaders);
+        leaders.truncate(arrived);
+        leaders
+    }
+
+    /// Fills `leaders` in order and says how many arrived.
+    ///
+    /// A hash and a comparison per token, and about count·ln(V) logarithms in all.
+    fn race(self, distribution: &Distribution, position: usize, leaders: &mut [Arrival]) -> usize {
+        if leaders.is_empty() {
+            return 0;
+        }
         let key = self.key(position);
         let mut race = Race {
-            leaders: Vec::with_capacity(count + 1),
-            count,
+            leaders,
+            arrived: 0,
             limit: f64::INFINITY,
         };
-        if count == 0 {
-            return race.leaders;
-        }
         for (number, weights) in distribution.weights().chunks(BLOCK).enumerate() {
             let start = number * BLOCK;
             let noise = if distribution.is_dense() {
@@ -75,7 +91,7 @@ impl Noise {
                 race.enter(distribution.token(start + offset), w, f64::from(weight));
             }
         }
-        race.leaders
+        race.arrived
     }
 
     fn key(self, position: usize) -> u64 {
@@ -85,14 +101,15 @@ impl Noise {
 }
 
 /// The race so far.
-struct Race {
-    leaders: Vec<Arrival>,
-    count: usize,
-    /// A time to beat; infinite until `count` have arrived.
+struct Race<'a> {
+    /// The best so far, in order, and room for the rest.
+    leaders: &'a mut [Arrival],
+    arrived: usize,
+    /// A time to beat; infinite until there is no room.
     limit: f64,
 }
 
-impl Race {
+impl Race<'_> {
     /// Whether a token cannot beat the limit, by the bound -ln(1 - w) ≥ w.
     fn is_late(&self, w: f64, weight: f64) -> bool {
         /// More than all rounding between the bound and the exact comparison.
@@ -117,12 +134,17 @@ impl Race {
         }
         let time = math::neg_ln_one_minus(w) / weight;
         // Strictly less: on equal times the lower id stays ahead.
-        if self.leaders.len() < self.count || time < self.limit {
-            let rank = self.leaders.partition_point(|leader| leader.time <= time);
-            self.leaders.insert(rank, Arrival { time, token });
-            self.leaders.truncate(self.count);
-            if self.leaders.len() == self.count {
-                self.limit = self.leaders.last().map_or(self.limit, |last| last.time);
+        let room = self.arrived < self.leaders.len();
+        if room || time < self.limit {
+            let ahead = &self.leaders[..self.arrived];
+            let rank = ahead.partition_point(|leader| leader.time <= time);
+            // The last one makes room where there is none.
+            self.arrived += usize::from(room);
+            let behind = &mut self.leaders[rank..self.arrived];
+            behind.rotate_right(1);
+            behind[0] = Arrival { time, token };
+            if self.arrived == self.leaders.len() {
+                self.limit = self.leaders[self.arrived - 1].time;
             }
         }
     }

@@ -64,8 +64,18 @@ impl Sampler {
     #[must_use]
     pub fn distribution(&self, logits: &[f32], drafted: &[TokenId]) -> Distribution {
         let mut out = Distribution::one_hot(0);
-        self.processor.distribution_into(logits, drafted, &mut out);
+        self.distribution_into(logits, drafted, &mut out);
         out
+    }
+
+    /// [`Self::distribution`] into memory that is there.
+    pub(crate) fn distribution_into(
+        &self,
+        logits: &[f32],
+        drafted: &[TokenId],
+        out: &mut Distribution,
+    ) {
+        self.processor.distribution_into(logits, drafted, out);
     }
 
     /// Draws the token at `position`, the absolute index in the sequence, prompt included.

@@ -2,15 +2,15 @@
 
 use candle_core::{Device, Result, Tensor};
 
-use super::{CandleCache, CandleRope};
+use super::{CandleBackend, CandleCache};
 use crate::backend::{AttentionParams, Group, RopeStyle, RowPlan};
 
 /// See [`crate::backend::Backend::attention`].
 pub(super) fn attend(
-    params: &AttentionParams<'_, CandleRope>,
+    params: &AttentionParams<'_, CandleBackend>,
     [queries, keys, values]: &[Tensor; 3],
     plan: &RowPlan,
-    caches: &mut [&mut CandleCache],
+    caches: &mut [CandleCache],
 ) -> Result<Tensor> {
     let rows = plan.positions.len();
     let head_dim = queries.dim(1)? / params.heads;
@@ -48,17 +48,12 @@ pub(super) fn attend(
         for first in (0..len).step_by(stride) {
             let count = stride.min(len - first);
             let seen = group.base + first + count;
-            let block = queries.narrow(0, start + first, count)?;
+            let queries = queries.narrow(0, start + first, count)?;
             let keys = all_keys.narrow(2, 0, seen)?;
             let values = all_values.narrow(1, 0, seen)?;
-            let mask = mask(
-                group,
-                first..first + count,
-                seen,
-                &plan.positions[group.rows.clone()],
-                params.window,
-            );
-            out.push(attend_block(&block, &keys, &values, mask, params.heads)?);
+            let block = first..first + count;
+            let mask = mask(plan, group, block, seen, params.window);
+            out.push(attend_block(&queries, &keys, &values, mask, params.heads)?);
         }
     }
     Tensor::cat(&out, 0)
@@ -101,12 +96,13 @@ fn attend_block(
 
 /// What each row of the block does not see, as −∞ among zeros, `[rows, seen]`; `None` where every row sees all.
 fn mask(
+    plan: &RowPlan,
     group: &Group,
     block: std::ops::Range<usize>,
     seen: usize,
-    positions: &[usize],
     window: Option<usize>,
 ) -> Option<Vec<f32>> {
+    let positions = &plan.positions[group.rows.clone()];
     let chain = group.is_chain();
     let whole = window.is_none_or(|window| seen <= window);
     if chain && whole && block.len() == 1 {
@@ -126,7 +122,10 @@ fn mask(
         if chain {
             (0..=row).for_each(&mut see)
         } else {
-            group.ancestors[row].iter().copied().for_each(&mut see)
+            plan.ancestors(group, row)
+                .iter()
+                .copied()
+                .for_each(&mut see)
         }
     }
     Some(mask)

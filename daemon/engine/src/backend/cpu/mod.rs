@@ -7,7 +7,9 @@
 mod arena;
 mod attention;
 mod cache;
+mod compute;
 mod disjoint;
+mod norm;
 mod pool;
 mod products;
 mod rope;
@@ -19,101 +21,58 @@ mod weights;
 
 use std::cell::RefCell;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 pub use cache::CpuCache;
+pub use compute::CpuHidden;
+pub use pool::Pool;
 pub use rope::CpuRope;
 pub use weights::CpuMatrix;
 
-use arena::{Arena, Buffer};
-use disjoint::Disjoint;
-use pool::Pool;
+use arena::Arena;
+use compute::Compute;
+use products::Products;
+use rows::AddTo;
 use simd::Isa;
-use tandem_kernels::QuantizedRows;
 
 use super::{
-    Activation, AttentionParams, Backend, BackendError, CacheShape, Linear, Logits, RowPlan,
+    Activation, AttentionParams, Backend, BackendError, CacheShape, Input, Linear, Logits, Norm,
+    RowPlan,
 };
 use crate::TokenId;
 use crate::gguf::{Gguf, TensorInfo};
-
-/// Floats of a rows' stage below which another thread's help costs more than it gives.
-const SERIAL: usize = 4096;
 
 /// See the module.
 #[derive(Debug)]
 pub struct CpuBackend {
     compute: Compute,
-    /// The rows of the product in progress.
-    quantized: RefCell<QuantizedRows>,
-}
-
-/// What every operation needs.
-#[derive(Debug)]
-struct Compute {
-    pool: Pool,
-    arena: Arena,
-    isa: Isa,
-}
-
-/// Activations `[rows, width]`.
-#[derive(Debug)]
-pub struct CpuHidden {
-    values: Buffer,
-    width: usize,
-}
-
-impl CpuHidden {
-    fn rows(&self) -> usize {
-        self.values.len() / self.width
-    }
-
-    fn row(&self, row: usize) -> &[f32] {
-        &self.values[row * self.width..(row + 1) * self.width]
-    }
-}
-
-impl Compute {
-    /// Calls `f` for every row, on all threads where the rows together hold more floats than `serial`.
-    fn rows(&self, rows: usize, width: usize, serial: usize, f: impl Fn(usize) + Sync) {
-        let chunks = if rows * width <= serial {
-            1
-        } else {
-            rows.min(self.pool.threads() * 4)
-        };
-        let share = rows.div_ceil(chunks.max(1));
-        self.pool.run(chunks, |chunk| {
-            (chunk * share..rows.min((chunk + 1) * share)).for_each(&f);
-        });
-    }
-
-    fn hidden(&self, rows: usize, width: usize) -> Result<CpuHidden, BackendError> {
-        let values = self.arena.take(rows * width)?;
-        Ok(CpuHidden { values, width })
-    }
-
-    /// Calls `f` with every row of `out`, as [`Self::rows`].
-    #[expect(unsafe_code, reason = "threads write different rows")]
-    fn fill(&self, out: &mut CpuHidden, f: impl Fn(usize, &mut [f32]) + Sync) {
-        let (rows, width) = (out.rows(), out.width);
-        let out = Disjoint::new(&mut out.values);
-        self.rows(rows, width, SERIAL, |row| {
-            // SAFETY: every row is taken once.
-            f(row, unsafe { out.part(row * width..(row + 1) * width) });
-        });
-    }
+    kernels: tandem_kernels::Isa,
+    products: Box<RefCell<Products>>,
 }
 
 impl CpuBackend {
-    /// Computes on `threads` threads, the caller's counted: as many as the machine has fast cores.
+    /// Computes on `threads` threads of its own, the caller's counted: as many as the machine has fast cores.
     #[must_use]
     pub fn new(threads: NonZeroUsize) -> Self {
+        Self::on(Arc::new(Pool::new(threads)))
+    }
+
+    /// Computes on the threads of a pool, which other models may use in turn.
+    #[must_use]
+    pub fn on(pool: Arc<Pool>) -> Self {
+        Self::with(pool, Isa::detect(), tandem_kernels::isa())
+    }
+
+    /// `isa` is for all but the products, which `kernels` names the instruction set of.
+    fn with(pool: Arc<Pool>, isa: Isa, kernels: tandem_kernels::Isa) -> Self {
         Self {
             compute: Compute {
-                pool: Pool::new("compute", threads),
+                pool,
                 arena: Arena::default(),
-                isa: Isa::detect(),
+                isa,
             },
-            quantized: RefCell::new(QuantizedRows::new()),
+            kernels,
+            products: Box::new(RefCell::new(Products::new(kernels))),
         }
     }
 }
@@ -138,7 +97,7 @@ impl Backend for CpuBackend {
     }
 
     fn matrix(&self, gguf: &Gguf, tensor: &TensorInfo) -> Result<CpuMatrix, BackendError> {
-        weights::matrix(gguf, tensor)
+        weights::matrix(self.kernels, gguf, tensor)
     }
 
     fn vector(&self, gguf: &Gguf, tensor: &TensorInfo) -> Result<Box<[f32]>, BackendError> {
@@ -196,128 +155,62 @@ impl Backend for CpuBackend {
         Ok(out)
     }
 
-    fn rms_norm(
-        &self,
-        x: &CpuHidden,
-        weight: &Box<[f32]>,
-        eps: f32,
-    ) -> Result<CpuHidden, BackendError> {
-        let mut out = self.compute.hidden(x.rows(), x.width)?;
-        let isa = self.compute.isa;
-        self.compute.fill(&mut out, |row, out| {
-            let x = x.row(row);
-            isa.run(rows::RmsNorm {
-                x,
-                weight,
-                eps,
-                out,
-            });
-        });
-        Ok(out)
-    }
-
     fn linear<const N: usize>(
         &self,
-        x: &CpuHidden,
+        x: Input<'_, Self>,
         maps: [Linear<'_, Self>; N],
     ) -> Result<[CpuHidden; N], BackendError> {
-        let mut out = Vec::with_capacity(N);
-        for map in &maps {
-            out.push(self.compute.hidden(x.rows(), map.weight.0.outputs())?);
-        }
-        let mut out: [CpuHidden; N] = out.try_into().expect("one result per map");
-        let quantized = &mut self.quantized.borrow_mut();
-        let matrices = maps.each_ref().map(|map| &map.weight.0);
-        products::quantize(
-            &self.compute,
-            x.rows(),
-            |row| x.row(row),
-            &matrices,
-            quantized,
-        );
-        let parts = std::array::from_fn(|i| maps[i].bias.map(|bias| &**bias));
-        let results = out.each_mut().map(|out| &mut *out.values);
-        products::multiply(&self.compute, quantized, matrices, parts, results);
-        Ok(out)
+        self.products.borrow_mut().linear(&self.compute, x, maps)
     }
 
     fn attention(
         &self,
-        params: &AttentionParams<'_, CpuRope>,
-        [mut queries, mut keys, values]: [CpuHidden; 3],
+        params: &AttentionParams<'_, Self>,
+        qkv: [CpuHidden; 3],
         plan: &RowPlan,
-        caches: &mut [&mut CpuCache],
+        caches: &mut [CpuCache],
     ) -> Result<CpuHidden, BackendError> {
-        let qkv = attention::Projections {
-            queries: &mut queries.values,
-            keys: &mut keys.values,
-            values: &values.values,
-        };
-        Ok(CpuHidden {
-            values: attention::attend(&self.compute, params, qkv, plan, caches)?,
-            width: queries.width,
-        })
+        attention::attend(&self.compute, params, qkv, plan, caches)
     }
 
     fn gated_mlp(
         &self,
-        x: &CpuHidden,
-        [gate, up, down]: [&CpuMatrix; 3],
+        x: Input<'_, Self>,
+        weights: [&CpuMatrix; 3],
         activation: Activation,
     ) -> Result<CpuHidden, BackendError> {
-        let rows = x.rows();
-        let mut inner = self.compute.hidden(rows, gate.0.outputs())?;
-        let mut factor = self.compute.hidden(rows, gate.0.outputs())?;
-        let mut out = self.compute.hidden(rows, down.0.outputs())?;
-        let quantized = &mut self.quantized.borrow_mut();
-        let pair = [&gate.0, &up.0];
-        products::quantize(&self.compute, rows, |row| x.row(row), &pair, quantized);
-        let results = [&mut *inner.values, &mut *factor.values];
-        products::multiply_gated(&self.compute, quantized, pair, activation, results);
-        products::quantize(
-            &self.compute,
-            rows,
-            |row| inner.row(row),
-            &[&down.0],
-            quantized,
-        );
-        let results = [&mut *out.values];
-        products::multiply(&self.compute, quantized, [&down.0], [None], results);
-        Ok(out)
+        let mut products = self.products.borrow_mut();
+        products.gated_mlp(&self.compute, x, weights, activation)
     }
 
-    fn add(&self, x: &mut CpuHidden, y: &CpuHidden) -> Result<(), BackendError> {
+    fn add(
+        &self,
+        x: &mut CpuHidden,
+        y: CpuHidden,
+        norm: Option<Norm<'_, Self>>,
+    ) -> Result<(), BackendError> {
         let isa = self.compute.isa;
-        self.compute.fill(x, |row, x| {
-            isa.run(rows::AddTo { x, y: y.row(row) });
+        let norm = norm.map(|norm| norm::Norm::from(&norm));
+        self.compute.fill(x, |row, x| match norm {
+            Some(norm) => norm.add(isa, x, y.row(row)),
+            None => isa.run(AddTo { x, y: y.row(row) }),
         });
+        self.compute.arena.give(y.values);
         Ok(())
     }
 
     fn logits(
         &self,
-        x: &CpuHidden,
+        x: CpuHidden,
+        norm: Norm<'_, Self>,
         rows: &[usize],
         head: &CpuMatrix,
-    ) -> Result<Logits, BackendError> {
-        let vocabulary = head.0.outputs();
-        let mut values = Vec::new();
-        values
-            .try_reserve_exact(rows.len() * vocabulary)
-            .map_err(|_| BackendError::Memory {
-                what: "logits",
-                bytes: rows.len() * vocabulary * size_of::<f32>(),
-            })?;
-        values.resize(rows.len() * vocabulary, 0.0);
-        let quantized = &mut self.quantized.borrow_mut();
-        products::quantize(
-            &self.compute,
-            rows.len(),
-            |i| x.row(rows[i]),
-            &[&head.0],
-            quantized,
-        );
-        products::multiply(&self.compute, quantized, [&head.0], [None], [&mut values]);
-        Ok(Logits::new(values, vocabulary))
+        out: &mut Logits,
+    ) -> Result<(), BackendError> {
+        let values = out.reset(rows.len(), head.0.outputs())?;
+        let mut products = self.products.borrow_mut();
+        products.logits(&self.compute, &x, &norm, rows, &head.0, values);
+        self.compute.arena.give(x.values);
+        Ok(())
     }
 }

@@ -1,11 +1,16 @@
-//! What happens to rows outside of products and attention: norms, sums, the gate of the MLP.
+//! What happens to rows element by element: sums, and the gate of the MLP.
 
 use super::simd::{Kernel, LANES, Simd, exp};
 use crate::backend::Activation;
 
 /// Calls `f` with each full vector of lanes of `x`, and with the rest padded by zeros; `f`'s result replaces them.
 #[inline(always)]
-fn map_lanes<S: Simd>(simd: S, x: &mut [f32], y: &[f32], f: impl Fn(S::V, S::V) -> S::V) {
+pub(super) fn map_lanes<S: Simd>(
+    simd: S,
+    x: &mut [f32],
+    y: &[f32],
+    f: impl Fn(S::V, S::V) -> S::V,
+) {
     let (x_lanes, x_rest) = x.as_chunks_mut::<LANES>();
     let (y_lanes, y_rest) = y.as_chunks::<LANES>();
     for (x, y) in x_lanes.iter_mut().zip(y_lanes) {
@@ -89,43 +94,6 @@ fn gated<S: Simd>(simd: S, x: S::V, u: S::V, y: S::V) -> S::V {
     simd.mul(simd.div(x, simd.add(simd.splat(1.0), e)), y)
 }
 
-/// `out = x / rms(x) · weight`, for each run of `weight`'s length.
-pub(super) struct RmsNorm<'a> {
-    pub(super) x: &'a [f32],
-    pub(super) weight: &'a [f32],
-    pub(super) eps: f32,
-    pub(super) out: &'a mut [f32],
-}
-
-impl Kernel for RmsNorm<'_> {
-    type Output = ();
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let width = self.weight.len();
-        let rows = self.x.chunks_exact(width);
-        for (x, out) in rows.zip(self.out.chunks_exact_mut(width)) {
-            let (lanes, rest) = x.as_chunks::<LANES>();
-            // Two chains of sums keep the unit busy.
-            let mut sums = [simd.splat(0.0); 2];
-            for (at, x) in lanes.iter().enumerate() {
-                let x = simd.load(x);
-                sums[at % 2] = simd.fma(x, x, sums[at % 2]);
-            }
-            let mut sum = simd.sum(simd.add(sums[0], sums[1]));
-            rest.iter().for_each(|x| sum += x * x);
-            let factor = simd.splat((sum / width as f32 + self.eps).sqrt().recip());
-            out.copy_from_slice(x);
-            map_lanes(
-                simd,
-                out,
-                self.weight,
-                #[inline(always)]
-                |x, weight| simd.mul(simd.mul(x, factor), weight),
-            );
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::simd::Isa;
@@ -199,30 +167,5 @@ mod tests {
             });
         }
         assert_eq!(whole, split);
-    }
-
-    #[test]
-    fn norms_agree_with_their_formula() {
-        for isa in [Isa::Portable, Isa::detect()] {
-            for width in [2, 16, 24, 576] {
-                let (x, weight) = (values(3 * width, 5), values(width, 6));
-                let mut out = vec![0.0; x.len()];
-                isa.run(RmsNorm {
-                    x: &x,
-                    weight: &weight,
-                    eps: 1e-5,
-                    out: &mut out,
-                });
-                for (x, out) in x.chunks(width).zip(out.chunks(width)) {
-                    let square: f64 = x.iter().map(|x| f64::from(*x).powi(2)).sum();
-                    let factor = (square / width as f64 + 1e-5).sqrt().recip();
-                    let exact = x.iter().zip(&weight);
-                    close(
-                        out,
-                        exact.map(|(x, w)| f64::from(*x) * factor * f64::from(*w)),
-                    );
-                }
-            }
-        }
     }
 }

@@ -18,6 +18,8 @@ pub(super) const LANES: usize = 16;
 pub(super) trait Simd: Copy {
     /// Sixteen lanes.
     type V: Copy;
+    /// Whether the registers hold some thirty vectors rather than eight.
+    const ROOMY: bool;
 
     fn splat(self, x: f32) -> Self::V;
     fn load(self, from: &[f32; LANES]) -> Self::V;
@@ -97,6 +99,18 @@ impl Isa {
         {
             Self::Portable
         }
+    }
+
+    /// All that this CPU can run, the slowest first.
+    #[cfg(test)]
+    pub(super) fn all() -> Vec<Self> {
+        let mut all = vec![Self::Portable];
+        #[cfg(target_arch = "x86_64")]
+        all.extend(x86::Avx2::detect().map(Self::Avx2));
+        if !all.contains(&Self::detect()) {
+            all.push(Self::detect());
+        }
+        all
     }
 
     /// Runs code compiled for the instruction set.

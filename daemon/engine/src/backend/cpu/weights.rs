@@ -4,29 +4,34 @@ use candle_core::quantized::GgmlDType;
 
 use crate::backend::BackendError;
 use crate::gguf::{Gguf, TensorInfo};
-use tandem_kernels::{Format, PackedMatrix};
+use tandem_kernels::{Format, Isa, PackedMatrix};
 
 /// Linear weights `[out, in]`, packed for this CPU's kernels.
 #[derive(Debug)]
 pub struct CpuMatrix(pub(super) PackedMatrix);
 
-/// Reads and packs a matrix.
-pub(super) fn matrix(gguf: &Gguf, tensor: &TensorInfo) -> Result<CpuMatrix, BackendError> {
+/// Reads a matrix and packs it for an instruction set.
+pub(super) fn matrix(
+    isa: Isa,
+    gguf: &Gguf,
+    tensor: &TensorInfo,
+) -> Result<CpuMatrix, BackendError> {
     let inputs = tensor.shape.first().copied().unwrap_or(0);
     let outputs = tensor.shape.iter().skip(1).product();
-    pack(gguf, tensor, outputs, inputs).map(CpuMatrix)
+    pack(isa, gguf, tensor, outputs, inputs).map(CpuMatrix)
 }
 
 /// Reads a vector as floats.
 pub(super) fn vector(gguf: &Gguf, tensor: &TensorInfo) -> Result<Box<[f32]>, BackendError> {
     let len = tensor.shape.iter().product();
-    let packed = pack(gguf, tensor, 1, len)?;
+    let packed = pack(Isa::Portable, gguf, tensor, 1, len)?;
     let mut values = vec![0.0; len].into_boxed_slice();
     packed.dequantize_row(0, &mut values);
     Ok(values)
 }
 
 fn pack(
+    isa: Isa,
     gguf: &Gguf,
     tensor: &TensorInfo,
     outputs: usize,
@@ -41,9 +46,11 @@ fn pack(
         ))
     })?;
     let bytes = gguf.read_tensor(tensor)?;
-    PackedMatrix::pack(format, outputs, inputs, &bytes).map_err(|source| BackendError::Pack {
-        name: tensor.name.clone(),
-        source,
+    PackedMatrix::pack_for(isa, format, outputs, inputs, &bytes).map_err(|source| {
+        BackendError::Pack {
+            name: tensor.name.clone(),
+            source,
+        }
     })
 }
 

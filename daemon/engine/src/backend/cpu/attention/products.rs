@@ -32,8 +32,17 @@ pub(super) fn score<S: Simd>(
 ) {
     match *queries {
         [a] => score_tiles::<S, 1, 4>(simd, head, [a], first_slot, tiles, scores, at),
+        [a, b] if S::ROOMY => {
+            score_tiles::<S, 2, 4>(simd, head, [a, b], first_slot, tiles, scores, at);
+        }
         [a, b] => score_tiles::<S, 2, 2>(simd, head, [a, b], first_slot, tiles, scores, at),
+        [a, b, c] if S::ROOMY => {
+            score_tiles::<S, 3, 4>(simd, head, [a, b, c], first_slot, tiles, scores, at);
+        }
         [a, b, c] => score_tiles::<S, 3, 1>(simd, head, [a, b, c], first_slot, tiles, scores, at),
+        [a, b, c, d, ..] if S::ROOMY => {
+            score_tiles::<S, 4, 4>(simd, head, [a, b, c, d], first_slot, tiles, scores, at);
+        }
         [a, b, c, d, ..] => {
             score_tiles::<S, 4, 1>(simd, head, [a, b, c, d], first_slot, tiles, scores, at);
         }
@@ -118,8 +127,17 @@ pub(super) fn accumulate<S: Simd>(
     let (weights, sums) = (&weights[queries.clone()], &mut sums[queries]);
     match sums {
         [a] => accumulate_blocks::<S, 1, 4>(simd, head, slots, weights, at, [a]),
+        [a, b] if S::ROOMY => {
+            accumulate_blocks::<S, 2, 4>(simd, head, slots, weights, at, [a, b]);
+        }
         [a, b] => accumulate_blocks::<S, 2, 2>(simd, head, slots, weights, at, [a, b]),
+        [a, b, c] if S::ROOMY => {
+            accumulate_blocks::<S, 3, 4>(simd, head, slots, weights, at, [a, b, c]);
+        }
         [a, b, c] => accumulate_blocks::<S, 3, 1>(simd, head, slots, weights, at, [a, b, c]),
+        [a, b, c, d] if S::ROOMY => {
+            accumulate_blocks::<S, 4, 4>(simd, head, slots, weights, at, [a, b, c, d]);
+        }
         [a, b, c, d] => accumulate_blocks::<S, 4, 1>(simd, head, slots, weights, at, [a, b, c, d]),
         _ => {}
     }

@@ -1,10 +1,12 @@
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use half::f16;
 
 use super::*;
 use crate::backend::cpu::arena::Arena;
 use crate::backend::cpu::pool::Pool;
+use crate::backend::cpu::rope::CpuRope;
 use crate::backend::cpu::simd::Isa;
 use crate::backend::{CacheShape, RopeStyle};
 
@@ -17,7 +19,7 @@ const SHAPE: CacheShape = CacheShape {
 
 fn compute(threads: usize, isa: Isa) -> Compute {
     Compute {
-        pool: Pool::new("test", NonZeroUsize::new(threads).expect("at least one")),
+        pool: Arc::new(Pool::new(NonZeroUsize::new(threads).expect("at least one"))),
         arena: Arena::default(),
         isa,
     }
@@ -57,8 +59,15 @@ impl Bench {
         }
     }
 
-    fn attend(&self, plan: &RowPlan, names: &[usize], caches: &mut [&mut CpuCache]) -> Vec<f32> {
-        let [mut queries, mut keys, values] = projections(names);
+    fn attend(&self, plan: &RowPlan, names: &[usize], caches: &mut [CpuCache]) -> Vec<f32> {
+        let qkv = projections(names).map(|values| {
+            let mut hidden = self
+                .compute
+                .hidden(names.len(), values.len() / names.len())
+                .expect("memory");
+            hidden.values.copy_from_slice(&values);
+            hidden
+        });
         for (cache, group) in caches.iter_mut().zip(&plan.groups) {
             cache.reserve(group.base + group.len()).expect("memory");
         }
@@ -67,16 +76,12 @@ impl Bench {
             heads: HEADS,
             scale: 0.25,
             window: self.window,
+            head_norms: None,
             rope: &self.rope,
             rope_style: RopeStyle::Halves,
         };
-        let qkv = Projections {
-            queries: &mut queries,
-            keys: &mut keys,
-            values: &values,
-        };
         let out = attend(&self.compute, &params, qkv, plan, caches).expect("memory");
-        out.to_vec()
+        out.values.to_vec()
     }
 
     /// A chain of the rows `names`, fed in parts of the sizes given; returns the results of all.
@@ -87,16 +92,20 @@ impl Bench {
         while base < names.len() {
             let len = (*parts.next().expect("cycled")).min(names.len() - base);
             let mut plan = RowPlan::default();
-            plan.push_group(base, &line(len));
-            out.extend(self.attend(&plan, &names[base..base + len], &mut [&mut cache]));
+            plan.push_group(base, line(len));
+            out.extend(self.attend(
+                &plan,
+                &names[base..base + len],
+                std::slice::from_mut(&mut cache),
+            ));
             base += len;
         }
         out
     }
 }
 
-fn line(len: usize) -> Vec<Option<usize>> {
-    (0..len).map(|row| row.checked_sub(1)).collect()
+fn line(len: usize) -> impl Iterator<Item = Option<usize>> + Clone {
+    (0..len).map(|row: usize| row.checked_sub(1))
 }
 
 /// One row's attention in f64, over the rows that it sees.
@@ -176,16 +185,15 @@ fn neighbours_of_other_lengths_change_nothing() {
         let last = len.min(sequence + 1);
         if len > last {
             let mut past = RowPlan::default();
-            past.push_group(0, &line(len - last));
-            bench.attend(&past, &own[..len - last], &mut [&mut cache]);
+            past.push_group(0, line(len - last));
+            bench.attend(&past, &own[..len - last], std::slice::from_mut(&mut cache));
         }
         caches.push(cache);
-        plan.push_group(len - last, &line(last));
+        plan.push_group(len - last, line(last));
         names.extend_from_slice(&own[len - last..]);
         let alone = bench.chain(&own, &[1]);
         expected.extend_from_slice(&alone[alone.len() / len * (len - last)..]);
     }
-    let mut caches: Vec<&mut CpuCache> = caches.iter_mut().collect();
     assert_eq!(bench.attend(&plan, &names, &mut caches), expected);
 }
 
@@ -222,13 +230,13 @@ fn a_path_of_a_tree_equals_the_chain() {
             let mut cache = CpuCache::new(SHAPE);
             let mut plan = RowPlan::default();
             if base > 0 {
-                plan.push_group(0, &line(base));
-                bench.attend(&plan, &past, &mut [&mut cache]);
+                plan.push_group(0, line(base));
+                bench.attend(&plan, &past, std::slice::from_mut(&mut cache));
             }
             let mut plan = RowPlan::default();
-            plan.push_group(base, &parents);
+            plan.push_group(base, parents);
             let names: Vec<usize> = (0..parents.len()).map(|row| 5000 + row).collect();
-            let tree = bench.attend(&plan, &names, &mut [&mut cache]);
+            let tree = bench.attend(&plan, &names, std::slice::from_mut(&mut cache));
             for (depth, row) in path.into_iter().enumerate() {
                 let got = &tree[row * width..(row + 1) * width];
                 assert_eq!(
@@ -240,8 +248,8 @@ fn a_path_of_a_tree_equals_the_chain() {
             // What is kept of the tree goes on as the chain.
             cache.keep(base, &path);
             let mut plan = RowPlan::default();
-            plan.push_group(base + path.len(), &line(2));
-            let after = bench.attend(&plan, &[77, 78], &mut [&mut cache]);
+            plan.push_group(base + path.len(), line(2));
+            let after = bench.attend(&plan, &[77, 78], std::slice::from_mut(&mut cache));
             let longer: Vec<usize> = straight.iter().copied().chain([77, 78]).collect();
             let chain = bench.chain(&longer, &[64]);
             assert_eq!(after, chain[chain.len() - 2 * width..]);

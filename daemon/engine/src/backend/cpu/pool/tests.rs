@@ -1,8 +1,11 @@
-use super::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
+use super::*;
+
 fn pool(threads: usize) -> Pool {
-    Pool::new("test", NonZeroUsize::new(threads).expect("at least one"))
+    Pool::new(NonZeroUsize::new(threads).expect("at least one"))
 }
 
 #[test]
@@ -46,6 +49,35 @@ fn a_panic_reaches_the_caller_and_the_pool_goes_on() {
         });
         assert_eq!(ran.into_inner(), 12);
     }
+}
+
+#[test]
+fn callers_of_one_pool_all_get_their_stages() {
+    let pool = pool(3);
+    let ran = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for _ in 0..2000 {
+                    pool.run(7, |_| {
+                        ran.fetch_add(1, Ordering::Relaxed);
+                    });
+                }
+            });
+        }
+    });
+    assert_eq!(ran.into_inner(), 3 * 2000 * 7);
+}
+
+#[test]
+fn models_share_a_pool_while_one_of_them_lives() {
+    let threads = NonZeroUsize::new(7).expect("seven");
+    let [first, second] = [0; 2].map(|_| Pool::shared(threads));
+    assert!(Arc::ptr_eq(&first, &second));
+    assert_eq!(Pool::shared(NonZeroUsize::MIN).threads(), 1);
+    let rest = Arc::downgrade(&first);
+    drop((first, second));
+    assert_eq!(rest.strong_count(), 0, "its threads have ended");
 }
 
 #[test]
@@ -108,7 +140,7 @@ fn an_idle_pool_takes_no_time() {
             .sum()
     }
     // A name of its own: other tests of this process run at the same time.
-    let pool = Pool::new("idlepool", NonZeroUsize::new(3).expect("three"));
+    let pool = Pool::named("idlepool", NonZeroUsize::new(3).expect("three"));
     pool.run(64, |_| {});
     std::thread::sleep(Duration::from_millis(50));
     let before = ticks();

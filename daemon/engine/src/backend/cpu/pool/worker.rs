@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
-use super::{CHUNK_MASK, SPINS, Shared};
+use super::SPINS;
+use super::shared::{CHUNK_MASK, Shared};
 
 /// Starts the worker of that index.
 pub(super) fn spawn(shared: &Arc<Shared>, name: &str, index: usize) -> io::Result<JoinHandle<()>> {

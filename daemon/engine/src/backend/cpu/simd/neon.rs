@@ -52,6 +52,7 @@ fn widen(halves: uint16x8_t) -> [float32x4_t; 2] {
 
 impl Simd for Neon {
     type V = [float32x4_t; 4];
+    const ROOMY: bool = false;
 
     #[inline(always)]
     fn splat(self, x: f32) -> Self::V {

@@ -16,6 +16,7 @@ fn zip(a: [f32; LANES], b: [f32; LANES], f: impl Fn(f32, f32) -> f32) -> [f32; L
 
 impl Simd for Portable {
     type V = [f32; LANES];
+    const ROOMY: bool = false;
 
     #[inline(always)]
     fn splat(self, x: f32) -> Self::V {

@@ -57,6 +57,7 @@ impl Avx2 {
 
 impl Simd for Avx512 {
     type V = __m512;
+    const ROOMY: bool = true;
 
     #[inline(always)]
     fn splat(self, x: f32) -> __m512 {
@@ -142,6 +143,7 @@ fn zip(a: [__m256; 2], b: [__m256; 2], f: impl Fn(__m256, __m256) -> __m256) -> 
 
 impl Simd for Avx2 {
     type V = [__m256; 2];
+    const ROOMY: bool = false;
 
     #[inline(always)]
     fn splat(self, x: f32) -> Self::V {
