@@ -9,6 +9,7 @@ mod attention;
 mod cache;
 mod disjoint;
 mod pool;
+pub(crate) mod prepared;
 mod products;
 mod rope;
 mod rows;
@@ -19,6 +20,7 @@ mod weights;
 
 use std::cell::RefCell;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 pub use cache::CpuCache;
 pub use rope::CpuRope;
@@ -29,6 +31,7 @@ use disjoint::Disjoint;
 use pool::Pool;
 use simd::Isa;
 use tandem_kernels::QuantizedRows;
+use tandem_prepared::Image;
 
 use super::{
     Activation, AttentionParams, Backend, BackendError, CacheShape, Linear, Logits, RowPlan,
@@ -45,6 +48,8 @@ pub struct CpuBackend {
     compute: Compute,
     /// The rows of the product in progress.
     quantized: RefCell<QuantizedRows>,
+    /// Where the weights of the model come from; `None`: they are packed out of its file.
+    prepared: Option<Arc<Image>>,
 }
 
 /// What every operation needs.
@@ -114,7 +119,14 @@ impl CpuBackend {
                 isa: Isa::detect(),
             },
             quantized: RefCell::new(QuantizedRows::new()),
+            prepared: None,
         }
+    }
+
+    /// Takes the weights out of a prepared file that was checked against the model's.
+    #[must_use]
+    pub(crate) fn with_prepared(self, prepared: Option<Arc<Image>>) -> Self {
+        Self { prepared, ..self }
     }
 }
 
@@ -138,11 +150,11 @@ impl Backend for CpuBackend {
     }
 
     fn matrix(&self, gguf: &Gguf, tensor: &TensorInfo) -> Result<CpuMatrix, BackendError> {
-        weights::matrix(gguf, tensor)
+        weights::matrix(gguf, tensor, self.prepared.as_ref())
     }
 
     fn vector(&self, gguf: &Gguf, tensor: &TensorInfo) -> Result<Box<[f32]>, BackendError> {
-        weights::vector(gguf, tensor)
+        weights::vector(gguf, tensor, self.prepared.as_ref())
     }
 
     fn rope(&self, frequencies: &[f32], positions: usize) -> Result<CpuRope, BackendError> {
