@@ -18,7 +18,7 @@ use tandem_proto::paths::Paths;
 pub use error::LaunchError;
 
 use crate::error::load_failure;
-use crate::{Client, Error, Health, Retry};
+use crate::{Client, Error, Health, Retry, v1};
 use log::LogFile;
 
 const POLL: Duration = Duration::from_millis(100);
@@ -49,6 +49,8 @@ pub enum Progress {
     Loading {
         /// Since the wait began.
         elapsed: Duration,
+        /// How far it is, where the daemon says so.
+        load: Option<v1::LoadProgress>,
     },
 }
 
@@ -73,7 +75,7 @@ pub enum Outcome {
 
 enum State {
     Absent,
-    Loading,
+    Loading(Option<v1::LoadProgress>),
     Serving,
     NotLoaded { pair: String, error: String },
 }
@@ -136,7 +138,7 @@ impl Launcher {
                 }
                 State::Serving => return Ok(Outcome::Serving { elapsed }),
                 State::NotLoaded { pair, error } => return Ok(Outcome::NotLoaded { pair, error }),
-                State::Loading => progress(Progress::Loading { elapsed }),
+                State::Loading(load) => progress(Progress::Loading { elapsed, load }),
                 State::Absent => {
                     attempt.keep_alive()?;
                     progress(Progress::Starting { elapsed });
@@ -232,16 +234,19 @@ async fn state(client: &Client) -> Result<State, Error> {
         Ok(Health::Serving) => return Ok(State::Serving),
         Ok(Health::NotServing) => {}
         Err(error) if error.is_unavailable() => return Ok(State::Absent),
-        Err(Error::DeadlineExceeded { .. }) => return Ok(State::Loading),
+        Err(Error::DeadlineExceeded { .. }) => return Ok(State::Loading(None)),
         Err(error) => return Err(error),
     }
     // The daemon may end between the two calls; the next turn finds that out.
     let pairs = client.list_pairs().await.unwrap_or_default();
-    let default = pairs.into_iter().find(|pair| pair.is_default);
-    Ok(
-        match default.and_then(|pair| load_failure(&pair).map(|error| (pair.name, error))) {
-            Some((pair, error)) => State::NotLoaded { pair, error },
-            None => State::Loading,
+    let Some(pair) = pairs.into_iter().find(|pair| pair.is_default) else {
+        return Ok(State::Loading(None));
+    };
+    Ok(match load_failure(&pair) {
+        Some(error) => State::NotLoaded {
+            pair: pair.name,
+            error,
         },
-    )
+        None => State::Loading(pair.load_progress),
+    })
 }
