@@ -1,6 +1,9 @@
 //! A prepared file in memory: mapped, checked to the last byte, and locked against eviction.
 #![expect(unsafe_code, reason = "a file is mapped into memory")]
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::ErrorKind;
