@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -12,6 +13,9 @@ use tempfile::TempDir;
 use crate::Daemon;
 
 /// `TANDEM_HOME` for one daemon, its config file, and the binary under test. Removed when dropped.
+///
+/// Prepared weights are shared by all homes, as they are by all daemons of a user, so that not every test prepares the
+/// default pair; see [`Home::own_cache`].
 #[derive(Debug)]
 pub struct Home {
     directory: TempDir,
@@ -30,11 +34,22 @@ impl Home {
             .prefix("tandem-")
             .tempdir_in("/tmp")
             .expect("a directory in /tmp");
+        symlink(shared_cache(), directory.path().join("cache")).expect("a link can be made");
         Self {
             directory,
             binary: binary.into(),
             config: String::new(),
         }
+    }
+
+    /// Shares no cache with other homes.
+    ///
+    /// # Panics
+    /// When the link to the shared one cannot be removed.
+    #[must_use]
+    pub fn own_cache(self) -> Self {
+        fs::remove_file(self.path().join("cache")).expect("the link can be removed");
+        self
     }
 
     /// Appends to the config file, which does not exist before.
@@ -123,4 +138,15 @@ impl Home {
     pub fn spawn(self) -> Daemon {
         Daemon::spawn(self)
     }
+}
+
+/// A directory beside the tests, which later runs find again.
+fn shared_cache() -> PathBuf {
+    let tests = std::env::current_exe().expect("a test knows its own file");
+    let cache = tests
+        .parent()
+        .expect("a file has a directory")
+        .join("tandem-test-cache");
+    fs::create_dir_all(&cache).expect("the directory can be made");
+    cache
 }

@@ -21,7 +21,10 @@ use crate::error::load_failure;
 use crate::{Client, Error, Health, Retry, v1};
 use log::LogFile;
 
-const POLL: Duration = Duration::from_millis(100);
+/// Short beside the time that a daemon with prepared weights takes to start.
+const POLL: Duration = Duration::from_millis(25);
+/// An answer within this time is one of a daemon that was serving already.
+const AT_ONCE: Duration = Duration::from_millis(100);
 const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(180);
 /// The daemon's exit code where another one holds its lock.
 const EXIT_ALREADY_RUNNING: i32 = 1;
@@ -112,7 +115,7 @@ impl Launcher {
     }
 
     /// Starts the daemon if nothing answers on its socket, and waits until it serves or gave up loading its default
-    /// pair. `progress` is called about ten times a second meanwhile.
+    /// pair. `progress` is called some tens of times a second meanwhile.
     ///
     /// # Errors
     /// Returns [`Error::Launch`] where the daemon cannot be started, ends early or takes too long, and other errors
@@ -133,7 +136,7 @@ impl Launcher {
         loop {
             let elapsed = begin.elapsed();
             match state(&client).await? {
-                State::Serving if attempt.starts == 0 && elapsed < POLL => {
+                State::Serving if attempt.starts == 0 && elapsed < AT_ONCE => {
                     return Ok(Outcome::AlreadyServing);
                 }
                 State::Serving => return Ok(Outcome::Serving { elapsed }),

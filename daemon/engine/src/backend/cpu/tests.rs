@@ -1,5 +1,7 @@
 //! The backend under the whole decoder, on small models of every architecture and every format.
 
+mod prepared;
+
 use std::io::Write;
 use std::num::NonZeroUsize;
 
