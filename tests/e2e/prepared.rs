@@ -173,9 +173,7 @@ async fn a_damaged_file_costs_a_warning_and_no_wrong_word() {
 
 #[tokio::test]
 async fn without_a_place_or_a_wish_the_weights_are_in_memory() {
-    let home_without_place = home().own_cache();
-    fs::write(home_without_place.paths().cache_dir, "in the way").unwrap();
-    let daemon = home_without_place.start().await;
+    let daemon = home().no_cache().start().await;
     let expected = text(&daemon).await;
     assert_eq!(memory(&daemon).await.mapped_weights, 0);
     let warnings = info(&daemon).await.warnings;
@@ -199,9 +197,7 @@ async fn without_a_place_or_a_wish_the_weights_are_in_memory() {
 #[tokio::test]
 async fn two_daemons_of_one_cache_prepare_once() {
     let first = home().own_cache();
-    let second = home().own_cache();
-    std::os::unix::fs::symlink(first.paths().cache_dir, second.paths().cache_dir).unwrap();
-    fs::create_dir_all(first.paths().cache_dir).unwrap();
+    let second = home().cache_of(&first);
     let (first, second) = tokio::join!(first.start(), second.start());
     let log = first.log() + &second.log();
     assert_eq!(log.matches("preparing weights, which").count(), 2, "{log}");

@@ -21,6 +21,8 @@ pub struct Home {
     directory: TempDir,
     binary: PathBuf,
     config: String,
+    /// The cache, where it is this home's own.
+    cache: Option<TempDir>,
 }
 
 impl Home {
@@ -39,17 +41,50 @@ impl Home {
             directory,
             binary: binary.into(),
             config: String::new(),
+            cache: None,
         }
     }
 
-    /// Shares no cache with other homes.
+    /// Shares no cache with other homes. It lies beside the tests, on a disk: where `/tmp` is memory, mapped files there
+    /// would count as dirty.
     ///
     /// # Panics
-    /// When the link to the shared one cannot be removed.
+    /// When it cannot be made or linked.
     #[must_use]
-    pub fn own_cache(self) -> Self {
-        fs::remove_file(self.path().join("cache")).expect("the link can be removed");
+    pub fn own_cache(mut self) -> Self {
+        let cache = tempfile::tempdir_in(shared_cache()).expect("a directory for a cache");
+        self.link_cache(cache.path());
+        self.cache = Some(cache);
         self
+    }
+
+    /// Uses the cache of another home.
+    ///
+    /// # Panics
+    /// When it cannot be linked.
+    #[must_use]
+    pub fn cache_of(self, other: &Home) -> Self {
+        let cache = fs::read_link(other.path().join("cache")).expect("every home has a link");
+        self.link_cache(&cache);
+        self
+    }
+
+    /// Has a file where the cache should be.
+    ///
+    /// # Panics
+    /// When that cannot be made so.
+    #[must_use]
+    pub fn no_cache(self) -> Self {
+        let link = self.path().join("cache");
+        fs::remove_file(&link).expect("the link can be removed");
+        fs::write(link, "in the way").expect("a file can be written");
+        self
+    }
+
+    fn link_cache(&self, cache: &Path) {
+        let link = self.path().join("cache");
+        fs::remove_file(&link).expect("the link can be removed");
+        symlink(cache, link).expect("a link can be made");
     }
 
     /// Appends to the config file, which does not exist before.

@@ -41,27 +41,22 @@ fn growth(prepared: Option<PreparedOptions>) -> (u64, u64) {
 
 #[test]
 fn weights_from_a_prepared_file_are_clean() {
-    let directory = tempfile::tempdir().expect("a directory");
+    // On a disk: where the system keeps temporary files in memory, mapped ones count as dirty.
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let prepared = || {
         Some(PreparedOptions {
             directory: directory.path().to_owned(),
             limit_bytes: 1 << 30,
         })
     };
-    // The tokenizer and other small things are a third of these weights; the packed weights come on top.
+    // Everything else that loading takes, tokenizer and template, is reused from the second load on.
     let (made, weights) = growth(prepared());
     let (found, _) = growth(prepared());
     let (packed, _) = growth(None);
-    assert!(
-        packed > weights,
-        "packed: {packed} bytes more for weights of {weights}, or this tests nothing"
+    let figures = format!(
+        "made: {made}, found: {found}, packed: {packed} bytes, for weights of {weights} bytes"
     );
-    assert!(
-        found < weights / 2,
-        "found: {found} bytes for weights of {weights}"
-    );
-    assert!(
-        made < weights * 3 / 4,
-        "made in this process: {made} bytes for weights of {weights}"
-    );
+    assert!(packed > weights * 3 / 4, "{figures}: or this tests nothing");
+    assert!(found < weights / 4, "{figures}");
+    assert!(made < weights / 2, "{figures}");
 }
