@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use tandem_client::launch::LaunchError;
 use tandem_client::{Error, PathsError};
 use tandem_models::PullError;
+use tandem_prepared::StoreError;
 
 const EXIT_FAILED: u8 = 1;
 const EXIT_USAGE: u8 = 2;
@@ -23,6 +24,10 @@ pub(crate) enum Failure {
     Paths(#[from] PathsError),
     #[error(transparent)]
     Pull(#[from] PullError),
+    #[error(transparent)]
+    Cache(#[from] StoreError),
+    #[error("no prepared weights are called `{0}`; `tandem cache list` shows what there is")]
+    NotCached(String),
     #[error("{0}")]
     Usage(String),
     #[error("cannot {action}: {source}")]
@@ -67,7 +72,11 @@ impl Failure {
             // Without its models, the daemon could not serve.
             Self::Pull(_) | Self::NotLoaded { .. } => EXIT_UNAVAILABLE,
             Self::Interrupted => EXIT_INTERRUPTED,
-            Self::Io { .. } | Self::NoLog(_) | Self::StillRunning { .. } => EXIT_FAILED,
+            Self::Io { .. }
+            | Self::NoLog(_)
+            | Self::StillRunning { .. }
+            | Self::Cache(_)
+            | Self::NotCached(_) => EXIT_FAILED,
         }
     }
 }

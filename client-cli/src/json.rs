@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use tandem_client::v1::generate_complete::MatchedStop;
 use tandem_client::v1::{
-    GenerateChunk, GenerateComplete, MemoryStatus, ModelInfo, PairInfo, PairStatus, StatusResponse,
-    TokenizeResponse,
+    GenerateChunk, GenerateComplete, LoadProgress, MemoryStatus, ModelInfo, PairInfo, PairStatus,
+    StatusResponse, TokenizeResponse,
 };
 
 use crate::summary::{milliseconds, tokens_per_second};
@@ -95,6 +95,7 @@ fn pair(pair: &PairStatus) -> Value {
         "speculation_off_reason": info.speculation_off_reason,
         "context_length": info.context_length,
         "warnings": info.warnings,
+        "load_progress": info.load_progress.as_ref().map(load_progress),
         "running": pair.running,
         "waiting": pair.waiting,
         "queue_capacity": pair.queue_capacity,
@@ -111,6 +112,16 @@ fn model(model: &ModelInfo) -> Value {
         "parameters": model.parameters,
         "weight_bytes": model.weight_bytes,
         "vocabulary_size": model.vocabulary_size,
+        "mapped_bytes": model.mapped_bytes,
+    })
+}
+
+fn load_progress(load: &LoadProgress) -> Value {
+    json!({
+        "model": load.model,
+        "stage": enum_name(load.stage().as_str_name(), "LOAD_STAGE_"),
+        "done_bytes": load.done_bytes,
+        "total_bytes": load.total_bytes,
     })
 }
 
@@ -124,6 +135,7 @@ fn memory(memory: Option<MemoryStatus>) -> Value {
         "target_kv": memory.target_kv,
         "draft_kv": memory.draft_kv,
         "physical": memory.physical,
+        "mapped_weights": memory.mapped_weights,
     })
 }
 

@@ -31,6 +31,10 @@ fn main() -> ExitCode {
             Ok(paths) => commands::pull::run(args, &paths.models_dir()),
             Err(error) => Failure::from(error).report(),
         },
+        Command::Cache(command) => match commands::cache::run(&command) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => failure.report(),
+        },
         command => client_main(command),
     }
 }
@@ -56,7 +60,9 @@ async fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Chat(args) => commands::chat::run(args).await,
         Command::Status(args) => commands::status::run(args).await,
         Command::Tokenize(args) => commands::tokenize::run(args).await,
-        Command::Pull(_) => unreachable!("`main` pulls outside of the client's runtime"),
+        Command::Pull(_) | Command::Cache(_) => {
+            unreachable!("`main` does without the client's runtime for these")
+        }
         Command::Completions { shell } => commands::completions::run(shell),
         Command::Daemon(command) => match command {
             DaemonCommand::Start => commands::daemon::start().await,

@@ -31,18 +31,19 @@ impl Waiting {
         }
     }
 
-    /// Says what is going on and for how long it has.
-    pub(crate) fn show(&mut self, what: &'static str, elapsed: Duration) {
+    /// Says what is going on, how far it is, and for how long it has been waited for.
+    pub(crate) fn show(&mut self, what: &'static str, percent: Option<u64>, elapsed: Duration) {
+        let percent = percent.map_or_else(String::new, |percent| format!(" {percent} %"));
         match self {
             Self::Hidden => {}
             Self::Spinner(bar) => {
-                bar.set_message(format!("{what} {:.1} s", elapsed.as_secs_f64()));
+                bar.set_message(format!("{what}{percent} {:.1} s", elapsed.as_secs_f64()));
                 bar.tick();
             }
             Self::Lines { last } => {
                 let due = last.is_none_or(|(before, at)| before != what || elapsed >= at + REMIND);
                 if due {
-                    eprintln!("tandem: {what} ({} s)", elapsed.as_secs());
+                    eprintln!("tandem: {what}{percent} ({} s)", elapsed.as_secs());
                     *last = Some((what, elapsed));
                 }
             }

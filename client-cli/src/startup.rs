@@ -8,6 +8,7 @@ use crate::args::TargetArgs;
 use crate::commands::pull;
 use crate::failure::Failure;
 use crate::progress::Waiting;
+use crate::summary::{load_percent, load_stage};
 
 /// Returns a client of the daemon of this environment, which is started first unless the arguments forbid it.
 pub(crate) async fn client(target: &TargetArgs, quiet: bool) -> Result<Client, Failure> {
@@ -32,8 +33,15 @@ pub(crate) async fn start(client: &Client, paths: &Paths, quiet: bool) -> Result
     }
     let mut waiting = Waiting::new(quiet);
     let mut show = |progress| match progress {
-        Progress::Starting { elapsed } => waiting.show("starting the daemon", elapsed),
-        Progress::Loading { elapsed } => waiting.show("loading the models", elapsed),
+        Progress::Starting { elapsed } => waiting.show("starting the daemon", None, elapsed),
+        Progress::Loading {
+            elapsed,
+            load: None,
+        } => waiting.show("loading the models", None, elapsed),
+        Progress::Loading {
+            elapsed,
+            load: Some(load),
+        } => waiting.show(load_stage(&load), load_percent(&load), elapsed),
     };
     Ok(launcher(paths.clone())?
         .ensure_running(client, &mut show)

@@ -1,8 +1,8 @@
-//! One line about a finished request.
+//! Figures in words: a finished request in one line, sizes, times, and how far a load is.
 
 use std::time::Duration;
 
-use tandem_client::v1::{GenerateComplete, SpeculationStats, Timings};
+use tandem_client::v1::{GenerateComplete, LoadProgress, LoadStage, SpeculationStats, Timings};
 
 /// Words what a request took and what speculation did for it.
 pub(crate) fn line(complete: &GenerateComplete) -> String {
@@ -57,6 +57,64 @@ pub(crate) fn milliseconds<D: TryInto<Duration>>(duration: Option<D>) -> f64 {
         .unwrap_or_default()
         .as_secs_f64()
         * 1000.0
+}
+
+/// Writes bytes for people, in binary units.
+pub(crate) fn bytes(count: u64) -> String {
+    let mut value = count as f64;
+    for unit in ["B", "KiB", "MiB"] {
+        if value < 1024.0 {
+            return format!("{value:.0} {unit}");
+        }
+        value /= 1024.0;
+    }
+    format!("{value:.1} GiB")
+}
+
+/// Writes a time for people, in its two largest units.
+pub(crate) fn clock(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match (
+        seconds / 86400,
+        seconds / 3600 % 24,
+        seconds / 60 % 60,
+        seconds % 60,
+    ) {
+        (0, 0, 0, seconds) => format!("{seconds} s"),
+        (0, 0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (0, hours, minutes, _) => format!("{hours} h {minutes} min"),
+        (days, hours, ..) => format!("{days} d {hours} h"),
+    }
+}
+
+/// Writes how long ago something was.
+pub(crate) fn age(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match (seconds / 86400, seconds / 3600, seconds / 60) {
+        (0, 0, 0) => format!("{seconds} s ago"),
+        (0, 0, minutes) => format!("{minutes} min ago"),
+        (0, hours, _) => format!("{hours} h ago"),
+        (days, ..) => format!("{days} d ago"),
+    }
+}
+
+/// Words what loading is doing.
+pub(crate) fn load_stage(load: &LoadProgress) -> &'static str {
+    match load.stage() {
+        LoadStage::Identifying => "identifying the model file",
+        LoadStage::Waiting => "waiting for another process that prepares the weights",
+        LoadStage::Preparing => "preparing weights",
+        LoadStage::Checking => "checking prepared weights",
+        LoadStage::Reading => "reading weights",
+        LoadStage::Unspecified => "loading",
+    }
+}
+
+/// How far the stage is, where that is known.
+pub(crate) fn load_percent(load: &LoadProgress) -> Option<u64> {
+    let done = u128::from(load.done_bytes) * 100;
+    let percent = done.checked_div(u128::from(load.total_bytes))?;
+    u64::try_from(percent.min(100)).ok()
 }
 
 #[cfg(test)]
@@ -118,5 +176,29 @@ mod tests {
         assert!(
             line(&complete(2, stats)).ends_with("speculation on in part: drafting did not pay")
         );
+    }
+
+    #[test]
+    fn sizes_and_times_have_units() {
+        assert_eq!(bytes(1023), "1023 B");
+        assert_eq!(bytes(90 << 20), "90 MiB");
+        assert_eq!(bytes(3 << 29), "1.5 GiB");
+        assert_eq!(clock(Duration::from_secs(61)), "1 min 1 s");
+        assert_eq!(clock(Duration::from_secs(90_000)), "1 d 1 h");
+        assert_eq!(age(Duration::from_secs(3_700)), "1 h ago");
+    }
+
+    #[test]
+    fn a_load_says_what_it_does_and_how_far_it_is() {
+        let load = |done_bytes, total_bytes| LoadProgress {
+            model: "target".to_owned(),
+            stage: LoadStage::Preparing.into(),
+            done_bytes,
+            total_bytes,
+        };
+        assert_eq!(load_stage(&load(0, 0)), "preparing weights");
+        assert_eq!(load_percent(&load(0, 0)), None);
+        assert_eq!(load_percent(&load(43, 100)), Some(43));
+        assert_eq!(load_percent(&load(u64::MAX, 7)), Some(100));
     }
 }

@@ -107,6 +107,7 @@ fn start(args: &Args) -> Result<(), Failure> {
         listener,
         platform: platform::native(),
         store,
+        prepared_dir: paths.prepared_dir(),
     };
 
     let runtime = runtime::Builder::new_multi_thread()

@@ -43,9 +43,11 @@ mod status;
 mod worker;
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tandem_engine::pair::PreparedOptions;
 use tandem_models::Store;
 use tokio::sync::mpsc;
 
@@ -73,6 +75,8 @@ pub struct Setup {
     pub platform: Box<dyn Platform>,
     /// Where models lie.
     pub store: Store,
+    /// Where prepared weights are kept; made when it is needed.
+    pub prepared_dir: PathBuf,
 }
 
 /// Why a daemon ended that nobody asked to.
@@ -117,6 +121,7 @@ pub async fn run(setup: Setup, signals: mpsc::Receiver<()>) -> Result<(), RunErr
         listener,
         platform,
         store,
+        prepared_dir,
     } = setup;
     let system = |action| move |source| RunError::System { action, source };
     let socket_path = listener.path().to_owned();
@@ -150,8 +155,16 @@ pub async fn run(setup: Setup, signals: mpsc::Receiver<()>) -> Result<(), RunErr
         "listening"
     );
 
+    let prepared = config
+        .engine
+        .prepared_limit
+        .map(|limit_bytes| PreparedOptions {
+            directory: prepared_dir,
+            limit_bytes,
+        });
     let loader = Loader {
         store,
+        prepared,
         worker: worker.clone(),
         engine: config.engine.clone(),
         cores: cores(platform.as_ref()),

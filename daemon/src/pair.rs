@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tandem_engine::engine::MemoryUse;
-use tandem_engine::pair::PairReport;
+use tandem_engine::pair::{LoadProgress, PairReport};
 use tandem_engine::template::ChatTemplate;
 use tandem_engine::tokenizer::Tokenizer;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -63,6 +63,8 @@ pub(crate) struct Pair {
     /// Requests that may run and wait at once.
     pub(crate) capacity: usize,
     readings: Mutex<Readings>,
+    /// How far the load in progress is, or how far the last one came.
+    load_progress: Mutex<Option<LoadProgress>>,
 }
 
 /// Room for one request; held until the engine is done with it.
@@ -81,6 +83,7 @@ impl Pair {
             room: Arc::new(Semaphore::new(capacity)),
             capacity,
             readings: Mutex::default(),
+            load_progress: Mutex::default(),
         }
     }
 
@@ -111,6 +114,7 @@ impl Pair {
         self.state.send_if_modified(|state| {
             let retry = matches!(state, PairState::Failed(Failure { retry: true, .. }));
             if retry {
+                *lock(&self.load_progress) = None;
                 *state = PairState::Loading;
             }
             retry
@@ -150,15 +154,24 @@ impl Pair {
     }
 
     pub(crate) fn readings(&self) -> Readings {
-        self.lock_readings().clone()
+        lock(&self.readings).clone()
     }
 
     pub(crate) fn set_readings(&self, readings: Readings) {
-        *self.lock_readings() = readings;
+        *lock(&self.readings) = readings;
     }
 
-    fn lock_readings(&self) -> MutexGuard<'_, Readings> {
-        // A value that is only ever replaced whole cannot be half changed.
-        self.readings.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns how far a load is that has begun; means nothing in other states than loading.
+    pub(crate) fn load_progress(&self) -> Option<LoadProgress> {
+        *lock(&self.load_progress)
     }
+
+    pub(crate) fn set_load_progress(&self, progress: LoadProgress) {
+        *lock(&self.load_progress) = Some(progress);
+    }
+}
+
+/// A value that is only ever replaced whole cannot be half changed.
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tandem_engine::engine::MemoryUse;
-use tandem_engine::pair::ModelSummary;
+use tandem_engine::pair::{LoadProgress, LoadStage, ModelSummary};
 use tandem_proto::{API_VERSION, v1};
 
 use crate::convert::{count, duration};
@@ -102,7 +102,10 @@ fn info(daemon: &Daemon, pair: &Pair, readings: &Readings) -> v1::PairInfo {
         ..Default::default()
     };
     let residency = match pair.state() {
-        PairState::Loading => v1::Residency::Loading,
+        PairState::Loading => {
+            info.load_progress = pair.load_progress().map(load_progress);
+            v1::Residency::Loading
+        }
         PairState::Failed(failure) => {
             info.error = failure.error.to_string();
             v1::Residency::Cold
@@ -134,6 +137,23 @@ fn describe(info: &mut Option<v1::ModelInfo>, summary: &ModelSummary) {
         info.parameters = summary.parameters;
         info.weight_bytes = summary.weight_bytes;
         info.vocabulary_size = count(summary.vocabulary_size);
+        info.mapped_bytes = summary.mapped_bytes;
+    }
+}
+
+fn load_progress(progress: LoadProgress) -> v1::LoadProgress {
+    let stage = match progress.stage {
+        LoadStage::Identifying => v1::LoadStage::Identifying,
+        LoadStage::Waiting => v1::LoadStage::Waiting,
+        LoadStage::Preparing => v1::LoadStage::Preparing,
+        LoadStage::Checking => v1::LoadStage::Checking,
+        LoadStage::Reading => v1::LoadStage::Reading,
+    };
+    v1::LoadProgress {
+        model: progress.role.to_owned(),
+        stage: stage.into(),
+        done_bytes: progress.done_bytes,
+        total_bytes: progress.total_bytes,
     }
 }
 
@@ -142,6 +162,7 @@ fn memory(used: MemoryUse) -> v1::MemoryStatus {
     v1::MemoryStatus {
         target_weights: used.target_weights,
         draft_weights: used.draft_weights,
+        mapped_weights: used.mapped_weights,
         target_kv: used.target_kv,
         draft_kv: used.draft_kv,
         ..Default::default()
@@ -152,6 +173,7 @@ fn sum(a: MemoryUse, b: MemoryUse) -> MemoryUse {
     MemoryUse {
         target_weights: a.target_weights + b.target_weights,
         draft_weights: a.draft_weights + b.draft_weights,
+        mapped_weights: a.mapped_weights + b.mapped_weights,
         target_kv: a.target_kv + b.target_kv,
         draft_kv: a.draft_kv + b.draft_kv,
     }

@@ -69,6 +69,7 @@ fn everything_can_be_set() {
         [engine]
         device = "cpu"
         max_step_rows = 32
+        prepared_limit = "2 GB"
         "#,
     )
     .expect("valid");
@@ -89,6 +90,7 @@ fn everything_can_be_set() {
     assert_eq!(config.budget, Budget::Bytes(3_000_000_000));
     assert_eq!(config.engine.device, DeviceChoice::Cpu);
     assert_eq!(config.engine.max_step_rows, Some(32));
+    assert_eq!(config.engine.prepared_limit, Some(2_000_000_000));
 }
 
 #[test]
@@ -148,6 +150,10 @@ fn mistakes_are_named_with_what_is_possible() {
             "memory.budget: \"3\" is not a size",
         ),
         (
+            "[engine]\nprepared_limit = \"much\"",
+            "engine.prepared_limit: \"much\" is not a size",
+        ),
+        (
             "[engine]\nmax_step_rows = 0",
             "engine.max_step_rows: 0 is not from 1 to 65536",
         ),
@@ -203,4 +209,11 @@ fn a_missing_file_is_the_built_in_configuration_unless_somebody_named_it() {
 fn the_budget_is_a_share_or_a_number() {
     assert_eq!(Budget::Auto.bytes(10_000_000_000), 6_000_000_000);
     assert_eq!(Budget::Bytes(5).bytes(10), 5);
+}
+
+#[test]
+fn prepared_weights_can_be_turned_off() {
+    let off = parse("[engine]\nprepared = false\nprepared_limit = \"2 GB\"").expect("valid");
+    assert_eq!(off.engine.prepared_limit, None);
+    assert_eq!(Config::built_in().engine.prepared_limit, Some(32 << 30));
 }

@@ -45,6 +45,7 @@ impl Daemon {
                 physical_memory: AtomicU64::new(10_000_000_000),
             }),
             store: Store::from_env(directory.path().join("models")).unwrap(),
+            prepared_dir: directory.path().join("prepared"),
         };
         let (signals, receiver) = mpsc::channel(2);
         let running = tokio::spawn(run(setup, receiver));

@@ -136,6 +136,12 @@ impl Paths {
         self.data_dir.join("models")
     }
 
+    /// Returns the directory of prepared weights.
+    #[must_use]
+    pub fn prepared_dir(&self) -> PathBuf {
+        self.cache_dir.join("prepared")
+    }
+
     /// Returns the file that a daemon started in the background writes its log to.
     #[must_use]
     pub fn log_file(&self) -> PathBuf {

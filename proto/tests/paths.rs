@@ -39,6 +39,7 @@ fn tandem_home_holds_everything_and_needs_no_home() {
         assert_eq!(paths.log_file(), Path::new("/t/logs/tandemd.log"));
         assert_eq!(paths.models_dir(), Path::new("/t/models"));
         assert_eq!(paths.cache_dir, Path::new("/t/cache"));
+        assert_eq!(paths.prepared_dir(), Path::new("/t/cache/prepared"));
     }
 }
 

@@ -12,6 +12,7 @@ mod foreign;
 mod idle;
 mod lifecycle;
 mod many;
+mod prepared;
 mod python;
 mod status;
 mod stream;

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -12,11 +13,16 @@ use tempfile::TempDir;
 use crate::Daemon;
 
 /// `TANDEM_HOME` for one daemon, its config file, and the binary under test. Removed when dropped.
+///
+/// Prepared weights are shared by all homes, as they are by all daemons of a user, so that not every test prepares the
+/// default pair; see [`Home::own_cache`].
 #[derive(Debug)]
 pub struct Home {
     directory: TempDir,
     binary: PathBuf,
     config: String,
+    /// The cache, where it is this home's own.
+    cache: Option<TempDir>,
 }
 
 impl Home {
@@ -30,11 +36,55 @@ impl Home {
             .prefix("tandem-")
             .tempdir_in("/tmp")
             .expect("a directory in /tmp");
+        symlink(shared_cache(), directory.path().join("cache")).expect("a link can be made");
         Self {
             directory,
             binary: binary.into(),
             config: String::new(),
+            cache: None,
         }
+    }
+
+    /// Shares no cache with other homes. It lies beside the tests, on a disk: where `/tmp` is memory, mapped files there
+    /// would count as dirty.
+    ///
+    /// # Panics
+    /// When it cannot be made or linked.
+    #[must_use]
+    pub fn own_cache(mut self) -> Self {
+        let cache = tempfile::tempdir_in(shared_cache()).expect("a directory for a cache");
+        self.link_cache(cache.path());
+        self.cache = Some(cache);
+        self
+    }
+
+    /// Uses the cache of another home.
+    ///
+    /// # Panics
+    /// When it cannot be linked.
+    #[must_use]
+    pub fn cache_of(self, other: &Home) -> Self {
+        let cache = fs::read_link(other.path().join("cache")).expect("every home has a link");
+        self.link_cache(&cache);
+        self
+    }
+
+    /// Has a file where the cache should be.
+    ///
+    /// # Panics
+    /// When that cannot be made so.
+    #[must_use]
+    pub fn no_cache(self) -> Self {
+        let link = self.path().join("cache");
+        fs::remove_file(&link).expect("the link can be removed");
+        fs::write(link, "in the way").expect("a file can be written");
+        self
+    }
+
+    fn link_cache(&self, cache: &Path) {
+        let link = self.path().join("cache");
+        fs::remove_file(&link).expect("the link can be removed");
+        symlink(cache, link).expect("a link can be made");
     }
 
     /// Appends to the config file, which does not exist before.
@@ -123,4 +173,15 @@ impl Home {
     pub fn spawn(self) -> Daemon {
         Daemon::spawn(self)
     }
+}
+
+/// A directory beside the tests, which later runs find again.
+fn shared_cache() -> PathBuf {
+    let tests = std::env::current_exe().expect("a test knows its own file");
+    let cache = tests
+        .parent()
+        .expect("a file has a directory")
+        .join("tandem-test-cache");
+    fs::create_dir_all(&cache).expect("the directory can be made");
+    cache
 }

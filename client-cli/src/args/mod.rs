@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use tandem_client::{GenerateRequest, v1};
 
+use crate::commands::cache::CacheCommand;
 use sampling::SamplingArgs;
 
 /// Generate text with models that stay in memory
@@ -36,6 +37,9 @@ pub(crate) enum Command {
     Tokenize(TokenizeArgs),
     /// Fetch models, so that no request has to wait for them
     Pull(crate::commands::pull::Args),
+    /// List and remove prepared weights: models in the form that the CPU's kernels want
+    #[command(subcommand)]
+    Cache(CacheCommand),
     /// Start, stop and watch the daemon
     #[command(subcommand)]
     Daemon(DaemonCommand),

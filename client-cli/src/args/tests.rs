@@ -91,6 +91,7 @@ fn contradictions_and_impossible_values_are_usage_errors() {
         "tandem run x --no-draft --draft-length 3",
         "tandem run x --raw --system y",
         "tandem tokenize x --json --pieces",
+        "tandem cache clear x --all",
     ] {
         assert_eq!(
             parse(line).err(),
@@ -131,5 +132,20 @@ fn durations_have_units() {
     }
     for text in ["", "ms", "-1", "1d", "1e400", "0s"] {
         assert!(duration(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn clearing_the_cache_needs_a_name_or_the_word_for_all() {
+    assert_eq!(
+        parse("tandem cache clear").err(),
+        Some(ErrorKind::MissingRequiredArgument)
+    );
+    for line in [
+        "tandem cache list --json",
+        "tandem cache clear a b --json",
+        "tandem cache clear --all",
+    ] {
+        assert!(matches!(parse(line), Ok(Command::Cache(_))), "{line}");
     }
 }

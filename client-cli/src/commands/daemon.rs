@@ -80,7 +80,11 @@ async fn end(pid: u32, limit: Duration) -> Result<(), Failure> {
                 limit_s: limit.as_secs(),
             });
         }
-        waiting.show("waiting for running requests to finish", begin.elapsed());
+        waiting.show(
+            "waiting for running requests to finish",
+            None,
+            begin.elapsed(),
+        );
         tokio::time::sleep(POLL).await;
     }
     Ok(())

@@ -10,7 +10,7 @@ use crate::args::StatusArgs;
 use crate::failure::Failure;
 use crate::json;
 use crate::output::Output;
-use crate::summary::milliseconds;
+use crate::summary::{bytes, clock, load_percent, load_stage, milliseconds};
 
 pub(crate) async fn run(args: StatusArgs) -> Result<(), Failure> {
     let status = Client::from_env()?
@@ -71,9 +71,10 @@ fn table(status: &StatusResponse) -> String {
         &mut text,
         "weights",
         &format!(
-            "target {}, draft {}",
+            "target {}, draft {}, {} of prepared files mapped",
             bytes(memory.target_weights),
-            bytes(memory.draft_weights)
+            bytes(memory.draft_weights),
+            bytes(memory.mapped_weights)
         ),
     );
     row(
@@ -114,11 +115,19 @@ fn add_pair(text: &mut String, pair: &PairStatus) {
     let info = pair.info.clone().unwrap_or_default();
     let residency = json::enum_name(info.residency().as_str_name(), "RESIDENCY_");
     let default = if info.is_default { ", default" } else { "" };
+    let loading = info
+        .load_progress
+        .as_ref()
+        .map_or_else(String::new, |load| {
+            let percent =
+                load_percent(load).map_or_else(String::new, |percent| format!(" {percent} %"));
+            format!(", {}{percent}", load_stage(load))
+        });
     text.push('\n');
     row(
         text,
         "pair",
-        &format!("{} ({residency}{default})", info.name),
+        &format!("{} ({residency}{default}{loading})", info.name),
     );
     row(
         text,
@@ -174,44 +183,4 @@ fn model(model: &ModelInfo) -> String {
         model.quantization,
         bytes(model.weight_bytes)
     )
-}
-
-fn bytes(count: u64) -> String {
-    let mut value = count as f64;
-    for unit in ["B", "KiB", "MiB"] {
-        if value < 1024.0 {
-            return format!("{value:.0} {unit}");
-        }
-        value /= 1024.0;
-    }
-    format!("{value:.1} GiB")
-}
-
-fn clock(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    match (
-        seconds / 86400,
-        seconds / 3600 % 24,
-        seconds / 60 % 60,
-        seconds % 60,
-    ) {
-        (0, 0, 0, seconds) => format!("{seconds} s"),
-        (0, 0, minutes, seconds) => format!("{minutes} min {seconds} s"),
-        (0, hours, minutes, _) => format!("{hours} h {minutes} min"),
-        (days, hours, ..) => format!("{days} d {hours} h"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_and_times_have_units() {
-        assert_eq!(bytes(1023), "1023 B");
-        assert_eq!(bytes(90 << 20), "90 MiB");
-        assert_eq!(bytes(3 << 29), "1.5 GiB");
-        assert_eq!(clock(Duration::from_secs(61)), "1 min 1 s");
-        assert_eq!(clock(Duration::from_secs(90_000)), "1 d 1 h");
-    }
 }

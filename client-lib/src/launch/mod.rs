@@ -18,10 +18,13 @@ use tandem_proto::paths::Paths;
 pub use error::LaunchError;
 
 use crate::error::load_failure;
-use crate::{Client, Error, Health, Retry};
+use crate::{Client, Error, Health, Retry, v1};
 use log::LogFile;
 
-const POLL: Duration = Duration::from_millis(100);
+/// Short beside the time that a daemon with prepared weights takes to start.
+const POLL: Duration = Duration::from_millis(25);
+/// An answer within this time is one of a daemon that was serving already.
+const AT_ONCE: Duration = Duration::from_millis(100);
 const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(180);
 /// The daemon's exit code where another one holds its lock.
 const EXIT_ALREADY_RUNNING: i32 = 1;
@@ -49,6 +52,8 @@ pub enum Progress {
     Loading {
         /// Since the wait began.
         elapsed: Duration,
+        /// How far it is, where the daemon says so.
+        load: Option<v1::LoadProgress>,
     },
 }
 
@@ -73,7 +78,7 @@ pub enum Outcome {
 
 enum State {
     Absent,
-    Loading,
+    Loading(Option<v1::LoadProgress>),
     Serving,
     NotLoaded { pair: String, error: String },
 }
@@ -110,7 +115,7 @@ impl Launcher {
     }
 
     /// Starts the daemon if nothing answers on its socket, and waits until it serves or gave up loading its default
-    /// pair. `progress` is called about ten times a second meanwhile.
+    /// pair. `progress` is called some tens of times a second meanwhile.
     ///
     /// # Errors
     /// Returns [`Error::Launch`] where the daemon cannot be started, ends early or takes too long, and other errors
@@ -131,12 +136,12 @@ impl Launcher {
         loop {
             let elapsed = begin.elapsed();
             match state(&client).await? {
-                State::Serving if attempt.starts == 0 && elapsed < POLL => {
+                State::Serving if attempt.starts == 0 && elapsed < AT_ONCE => {
                     return Ok(Outcome::AlreadyServing);
                 }
                 State::Serving => return Ok(Outcome::Serving { elapsed }),
                 State::NotLoaded { pair, error } => return Ok(Outcome::NotLoaded { pair, error }),
-                State::Loading => progress(Progress::Loading { elapsed }),
+                State::Loading(load) => progress(Progress::Loading { elapsed, load }),
                 State::Absent => {
                     attempt.keep_alive()?;
                     progress(Progress::Starting { elapsed });
@@ -232,16 +237,19 @@ async fn state(client: &Client) -> Result<State, Error> {
         Ok(Health::Serving) => return Ok(State::Serving),
         Ok(Health::NotServing) => {}
         Err(error) if error.is_unavailable() => return Ok(State::Absent),
-        Err(Error::DeadlineExceeded { .. }) => return Ok(State::Loading),
+        Err(Error::DeadlineExceeded { .. }) => return Ok(State::Loading(None)),
         Err(error) => return Err(error),
     }
     // The daemon may end between the two calls; the next turn finds that out.
     let pairs = client.list_pairs().await.unwrap_or_default();
-    let default = pairs.into_iter().find(|pair| pair.is_default);
-    Ok(
-        match default.and_then(|pair| load_failure(&pair).map(|error| (pair.name, error))) {
-            Some((pair, error)) => State::NotLoaded { pair, error },
-            None => State::Loading,
+    let Some(pair) = pairs.into_iter().find(|pair| pair.is_default) else {
+        return Ok(State::Loading(None));
+    };
+    Ok(match load_failure(&pair) {
+        Some(error) => State::NotLoaded {
+            pair: pair.name,
+            error,
         },
-    )
+        None => State::Loading(pair.load_progress),
+    })
 }

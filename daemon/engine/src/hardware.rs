@@ -1,6 +1,9 @@
 //! Which backend a device means.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use tandem_prepared::Image;
 
 use crate::backend::candle::CandleBackend;
 use crate::backend::cpu::{CpuBackend, Pool};
@@ -56,15 +59,19 @@ impl Hardware {
         }
     }
 
-    /// Loads a model onto the device; see [`Decoder::load`].
+    /// Loads a model onto the device, its weights out of the prepared file where there is one; see [`Decoder::load`].
     pub(crate) fn load(
         self,
         gguf: &Gguf,
+        prepared: Option<Arc<Image>>,
         context_length: usize,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Box<dyn LanguageModel>, ModelError> {
         Ok(match self {
-            Self::Cpu(backend) => Box::new(Decoder::load(backend, gguf, context_length, progress)?),
+            Self::Cpu(backend) => {
+                let backend = backend.with_prepared(prepared);
+                Box::new(Decoder::load(backend, gguf, context_length, progress)?)
+            }
             Self::Gpu(backend) => Box::new(Decoder::load(backend, gguf, context_length, progress)?),
         })
     }

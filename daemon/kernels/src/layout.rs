@@ -15,6 +15,11 @@
 
 use super::{Format, block::Fields};
 
+/// Version of the packed form. It rises with every change of what the bytes of [`PackedMatrix`](super::PackedMatrix)
+/// mean for a format or an instruction set, so that files of packed weights are then made anew; `tests/layout.rs` fails
+/// where that was forgotten.
+pub const LAYOUT_VERSION: u32 = 1;
+
 /// Weights per output in a block that shares one activation scale.
 pub(super) const BLOCK: usize = 32;
 

@@ -26,6 +26,7 @@ mod unpack;
 pub use bytes::SharedBytes;
 pub use format::Format;
 pub use isa::{Isa, isa};
+pub use layout::LAYOUT_VERSION;
 pub use matrix::PackedMatrix;
 pub use out::OutView;
 pub use rows::{QuantizedRows, RowWriter};

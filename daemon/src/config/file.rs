@@ -18,6 +18,8 @@ pub const DEFAULT_PAIR_NAME: &str = "default";
 const DEFAULT_MAX_CONCURRENT: usize = 8;
 const DEFAULT_MAX_QUEUE: usize = 64;
 const DEFAULT_DRAIN_SECONDS: u64 = 20;
+/// Holds some models of every size that a desktop runs, and is a small part of its disk.
+const DEFAULT_PREPARED_LIMIT: u64 = 32 << 30;
 const DEFAULT_MAX_MESSAGE_BYTES: usize = 16 << 20;
 
 #[derive(Debug, Default, Deserialize)]
@@ -63,6 +65,8 @@ struct Engine {
     device: Option<DeviceChoice>,
     threads: Option<usize>,
     max_step_rows: Option<usize>,
+    prepared: Option<bool>,
+    prepared_limit: Option<String>,
 }
 
 impl File {
@@ -137,6 +141,12 @@ impl File {
             Some(rows) => Some(within("engine.max_step_rows", rows, 1, 1 << 16)?),
             None => None,
         };
+        let prepared_limit = match self.engine.prepared_limit.as_deref() {
+            Some(text) => {
+                parse_size(text).map_err(|error| bad("engine.prepared_limit", error.to_string()))?
+            }
+            None => DEFAULT_PREPARED_LIMIT,
+        };
         let threads = match self.engine.threads {
             Some(threads) => NonZeroUsize::new(within("engine.threads", threads, 1, 256)?),
             None => None,
@@ -173,6 +183,11 @@ impl File {
                 device: self.engine.device.unwrap_or(DeviceChoice::Auto),
                 threads,
                 max_step_rows,
+                prepared_limit: self
+                    .engine
+                    .prepared
+                    .unwrap_or(true)
+                    .then_some(prepared_limit),
             },
         })
     }

@@ -89,6 +89,9 @@ pub struct EngineConfig {
     pub threads: Option<NonZeroUsize>,
     /// Most rows (tokens of all requests) of one step; `None`: what suits the device.
     pub max_step_rows: Option<usize>,
+    /// Most bytes that files of prepared weights may take; `None`: there are none, and each start packs the weights in
+    /// memory.
+    pub prepared_limit: Option<u64>,
 }
 
 /// Where models are computed.

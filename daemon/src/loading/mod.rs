@@ -4,6 +4,7 @@
 //! A draft that cannot be used costs speculation, not the target. It never downloads: a model that is not there is an error that says how to fetch it.
 
 mod budget;
+mod progress;
 
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +14,10 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Instant;
 
 use tandem_engine::engine::{Engine, EngineOptions};
-use tandem_engine::pair::{Device, LoadError, LoadOptions, LoadProgress, ModelPair, PairFiles};
+use tandem_engine::pair::{
+    Device, LoadError, LoadOptions, LoadProgress, ModelPair, PairFiles, PreparedOptions,
+    WeightSource,
+};
 use tandem_models::{ModelError, ModelRef, Store};
 
 use crate::config::{DeviceChoice, EngineConfig, format_bytes};
@@ -21,6 +25,7 @@ use crate::pair::{Pair, Warm};
 use crate::worker::Worker;
 
 use budget::share_budget;
+use progress::reporter;
 
 /// Rows of one step where none are configured: few on a CPU, so that a step ends soon after a client cancels.
 const CPU_STEP_ROWS: usize = 64;
@@ -30,6 +35,8 @@ const GPU_STEP_ROWS: usize = 512;
 #[derive(Debug)]
 pub(crate) struct Loader {
     pub(crate) store: Store,
+    /// Where prepared weights are kept; `None`: nowhere.
+    pub(crate) prepared: Option<PreparedOptions>,
     pub(crate) worker: Worker,
     pub(crate) engine: EngineConfig,
     /// Threads that compute where the config does not say.
@@ -147,10 +154,10 @@ impl Loader {
     /// second value says why.
     fn read(
         &self,
-        pair: &Pair,
+        pair: &Arc<Pair>,
         options: &LoadOptions,
     ) -> Result<(ModelPair, Option<String>), LoadFailure> {
-        let mut progress = progress_log(&pair.name);
+        let mut progress = reporter(Arc::clone(pair));
         let alone = PairFiles {
             target: self.locate(&pair.config.target)?,
             draft: None,
@@ -189,6 +196,7 @@ impl Loader {
             budget,
             max_step_rows,
             device,
+            prepared: self.prepared.clone(),
         };
         tracing::info!(
             pair = %pair.name,
@@ -218,6 +226,8 @@ impl Loader {
             parameters_m = report.target.parameters / 1_000_000,
             draft_parameters_m = report.draft.as_ref().map(|draft| draft.parameters / 1_000_000),
             weights = format_bytes(weights),
+            target_weights = source(report.target.weights),
+            draft_weights = report.draft.as_ref().map(|draft| source(draft.weights)),
             cache_budget = format_bytes(cache_budget),
             context_tokens = report.context_length,
             max_step_rows,
@@ -260,18 +270,11 @@ fn load(
     ModelPair::load(files, options, progress).map_err(|error| LoadFailure::Load(Box::new(error)))
 }
 
-/// Logs each tenth of a load.
-fn progress_log(pair: &str) -> impl FnMut(LoadProgress) {
-    let mut tenths = 0;
-    move |progress| {
-        let now = progress.loaded_bytes.saturating_mul(10) / progress.total_bytes.max(1);
-        if now > tenths {
-            tenths = now;
-            tracing::debug!(
-                pair,
-                "loaded {now}0 % of {}",
-                format_bytes(progress.total_bytes)
-            );
-        }
+/// Where weights came from, as the log says it.
+fn source(weights: WeightSource) -> &'static str {
+    match weights {
+        WeightSource::Memory => "in memory",
+        WeightSource::Prepared => "prepared now, mapped",
+        WeightSource::Mapped => "prepared before, mapped",
     }
 }

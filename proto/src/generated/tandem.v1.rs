@@ -277,6 +277,24 @@ pub struct PairInfo {
     /// Findings at load that do not prevent serving.
     #[prost(string, repeated, tag = "9")]
     pub warnings: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// How far loading is. Absent: the pair is not loading, or waits for others to load first.
+    #[prost(message, optional, tag = "10")]
+    pub load_progress: ::core::option::Option<LoadProgress>,
+}
+/// One model at a time, the draft first.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LoadProgress {
+    /// `target` or `draft`.
+    #[prost(string, tag = "1")]
+    pub model: ::prost::alloc::string::String,
+    #[prost(enumeration = "LoadStage", tag = "2")]
+    pub stage: i32,
+    /// Bytes that the stage is done with.
+    #[prost(uint64, tag = "3")]
+    pub done_bytes: u64,
+    /// Bytes of the stage in all. 0: not known.
+    #[prost(uint64, tag = "4")]
+    pub total_bytes: u64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ModelInfo {
@@ -297,6 +315,10 @@ pub struct ModelInfo {
     pub weight_bytes: u64,
     #[prost(uint32, tag = "7")]
     pub vocabulary_size: u32,
+    /// Bytes of its prepared weights that are mapped from a file. 0: its weights lie in memory of their own. Prepared weights
+    /// can be a little larger than `weight_bytes`.
+    #[prost(uint64, tag = "8")]
+    pub mapped_bytes: u64,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StatusRequest {}
@@ -348,6 +370,10 @@ pub struct MemoryStatus {
     /// Physical memory of the machine.
     #[prost(uint64, tag = "7")]
     pub physical: u64,
+    /// Bytes of prepared weights of targets and drafts that are mapped from files. They are clean pages, shared between
+    /// processes, and not in `footprint`; the budget counts them all the same, because decoding is slow without them.
+    #[prost(uint64, tag = "8")]
+    pub mapped_weights: u64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PairStatus {
@@ -454,6 +480,49 @@ impl FinishReason {
             "FINISH_REASON_STOP" => Some(Self::Stop),
             "FINISH_REASON_LENGTH" => Some(Self::Length),
             "FINISH_REASON_TIME_LIMIT" => Some(Self::TimeLimit),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum LoadStage {
+    Unspecified = 0,
+    /// The model file is new, and is read to see what it holds.
+    Identifying = 1,
+    /// Another process prepares the same weights.
+    Waiting = 2,
+    /// Weights are prepared and written to a file, once for each model and instruction set.
+    Preparing = 3,
+    /// Prepared weights are compared with their checksums.
+    Checking = 4,
+    /// Weights are read into memory.
+    Reading = 5,
+}
+impl LoadStage {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "LOAD_STAGE_UNSPECIFIED",
+            Self::Identifying => "LOAD_STAGE_IDENTIFYING",
+            Self::Waiting => "LOAD_STAGE_WAITING",
+            Self::Preparing => "LOAD_STAGE_PREPARING",
+            Self::Checking => "LOAD_STAGE_CHECKING",
+            Self::Reading => "LOAD_STAGE_READING",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "LOAD_STAGE_UNSPECIFIED" => Some(Self::Unspecified),
+            "LOAD_STAGE_IDENTIFYING" => Some(Self::Identifying),
+            "LOAD_STAGE_WAITING" => Some(Self::Waiting),
+            "LOAD_STAGE_PREPARING" => Some(Self::Preparing),
+            "LOAD_STAGE_CHECKING" => Some(Self::Checking),
+            "LOAD_STAGE_READING" => Some(Self::Reading),
             _ => None,
         }
     }

@@ -41,6 +41,11 @@ pub trait Drafter: Send {
     /// Bytes of its weights.
     fn weight_bytes(&self) -> u64;
 
+    /// How many bytes of them are mapped from a prepared file.
+    fn mapped_bytes(&self) -> u64 {
+        0
+    }
+
     /// Bytes of its caches.
     fn cache_bytes(&self) -> u64;
 

@@ -15,6 +15,7 @@ use crate::{SequenceId, TokenId};
 pub struct ModelDrafter {
     model: Box<dyn LanguageModel>,
     weight_bytes: u64,
+    mapped_bytes: u64,
     /// Most rows that one call feeds for a sequence: a draft far behind catches up over several steps.
     max_rows: usize,
     /// What each sequence's cache was fed.
@@ -47,9 +48,19 @@ impl ModelDrafter {
         Self {
             model,
             weight_bytes,
+            mapped_bytes: 0,
             max_rows,
             fed: HashMap::new(),
             distributions: Vec::new(),
+        }
+    }
+
+    /// Says how many bytes of the weights are mapped from a prepared file.
+    #[must_use]
+    pub fn with_mapped(self, mapped_bytes: u64) -> Self {
+        Self {
+            mapped_bytes,
+            ..self
         }
     }
 
@@ -190,6 +201,10 @@ impl Drafter for ModelDrafter {
 
     fn weight_bytes(&self) -> u64 {
         self.weight_bytes
+    }
+
+    fn mapped_bytes(&self) -> u64 {
+        self.mapped_bytes
     }
 
     fn cache_bytes(&self) -> u64 {

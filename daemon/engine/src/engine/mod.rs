@@ -87,6 +87,8 @@ pub struct MemoryUse {
     pub target_weights: u64,
     /// The draft's weights.
     pub draft_weights: u64,
+    /// Bytes of prepared weights of both that are mapped: the system can have these pages back at any time.
+    pub mapped_weights: u64,
     /// The target's caches.
     pub target_kv: u64,
     /// The draft's caches.
@@ -97,6 +99,7 @@ pub struct MemoryUse {
 pub struct Engine {
     target: Box<dyn LanguageModel>,
     target_bytes: u64,
+    target_mapped_bytes: u64,
     drafter: Option<Box<dyn Drafter>>,
     /// Why there is no drafter.
     off_reason: Option<String>,
@@ -129,6 +132,7 @@ impl Engine {
         Self {
             target: parts.target,
             target_bytes: parts.target_bytes,
+            target_mapped_bytes: parts.target_mapped_bytes,
             off_reason: parts
                 .drafter
                 .is_none()
@@ -194,6 +198,11 @@ impl Engine {
                 .drafter
                 .as_ref()
                 .map_or(0, |drafter| drafter.weight_bytes()),
+            mapped_weights: self.target_mapped_bytes
+                + self
+                    .drafter
+                    .as_ref()
+                    .map_or(0, |drafter| drafter.mapped_bytes()),
             target_kv: self.target.cache_bytes(),
             draft_kv: self
                 .drafter

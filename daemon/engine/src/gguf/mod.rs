@@ -80,6 +80,12 @@ impl Gguf {
         &self.path
     }
 
+    /// The open file itself.
+    #[must_use]
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
     /// Size of the whole file.
     #[must_use]
     pub fn file_bytes(&self) -> u64 {

@@ -3,7 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{LoadError, ModelSummary};
+use super::prepare::prepare;
+use super::{
+    LoadError, LoadOptions, LoadProgress, LoadStage, ModelSummary, PairReport, WeightSource,
+};
 use crate::gguf::Gguf;
 use crate::hardware::Hardware;
 use crate::model::{LanguageModel, ModelConfig, ModelError};
@@ -70,22 +73,53 @@ impl Header {
             parameters: self.gguf.parameters(),
             weight_bytes: self.weight_bytes(),
             vocabulary_size: self.config.vocabulary,
+            weights: WeightSource::Memory,
+            mapped_bytes: 0,
         }
     }
 
+    /// Loads the weights, by way of a prepared file where the options say so, and enters into the report what came of
+    /// that.
     pub(super) fn load(
         self,
         role: &'static str,
-        path: &Path,
-        context_length: usize,
         hardware: Hardware,
-        progress: &mut dyn FnMut(u64),
+        options: &LoadOptions,
+        report: &mut PairReport,
+        progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<Box<dyn LanguageModel>, LoadError> {
+        let context_length = report.context_length;
+        let mut tell = |stage, done_bytes, total_bytes| {
+            progress(LoadProgress {
+                role,
+                stage,
+                done_bytes,
+                total_bytes,
+            });
+        };
+        let prepared = prepare(&self, role, options, &mut tell);
+        report.warnings.extend(prepared.warning);
+        let summary = match role {
+            "draft" => report.draft.as_mut(),
+            _ => Some(&mut report.target),
+        };
+        if let (Some(summary), Some(image)) = (summary, &prepared.image) {
+            summary.weights = prepared.source;
+            summary.mapped_bytes = image.tensor_bytes();
+        }
+        let (mut done_bytes, total_bytes) = (0, self.weight_bytes());
+        let in_memory = prepared.image.is_none();
+        let mut advance = |bytes| {
+            done_bytes += bytes;
+            if in_memory {
+                tell(LoadStage::Reading, done_bytes, total_bytes);
+            }
+        };
         hardware
-            .load(&self.gguf, context_length, progress)
+            .load(&self.gguf, prepared.image, context_length, &mut advance)
             .map_err(|source| LoadError::Model {
                 role,
-                path: path.to_owned(),
+                path: self.gguf.path().to_owned(),
                 source,
             })
     }

@@ -2,6 +2,7 @@
 
 mod error;
 mod header;
+mod prepare;
 mod report;
 
 use std::path::PathBuf;
@@ -16,7 +17,8 @@ use crate::tokenizer::Tokenizer;
 pub use crate::hardware::Device;
 pub use error::LoadError;
 use header::Header;
-pub use report::{LoadProgress, ModelSummary, PairReport};
+pub use prepare::PreparedOptions;
+pub use report::{LoadProgress, LoadStage, ModelSummary, PairReport, WeightSource};
 
 /// Parameters of the target per parameter of the draft that tend to pay.
 const USUAL_RATIO: std::ops::RangeInclusive<f64> = 15.0..=25.0;
@@ -31,7 +33,7 @@ pub struct PairFiles {
 }
 
 /// How to load a pair.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct LoadOptions {
     /// Most tokens of prompt and output together; `None`: what the target was trained for.
     pub context_length: Option<usize>,
@@ -41,6 +43,8 @@ pub struct LoadOptions {
     pub max_step_rows: usize,
     /// What to run on.
     pub device: Device,
+    /// Where weights are kept as the CPU's kernels want them, to be mapped; `None`: each load packs them in memory.
+    pub prepared: Option<PreparedOptions>,
 }
 
 /// A loaded target and its draft.
@@ -54,6 +58,8 @@ pub struct ModelPair {
 pub(crate) struct PairParts {
     pub(crate) target: Box<dyn LanguageModel>,
     pub(crate) target_bytes: u64,
+    /// How much of it is mapped.
+    pub(crate) target_mapped_bytes: u64,
     pub(crate) drafter: Option<Box<dyn Drafter>>,
     pub(crate) tokenizer: Arc<Tokenizer>,
     pub(crate) context_length: usize,
@@ -149,7 +155,7 @@ impl ModelPair {
         inspect(files, options).map(|inspected| inspected.report)
     }
 
-    /// Checks a pair, then reads its weights.
+    /// Checks a pair, then maps or reads its weights.
     ///
     /// # Errors
     /// As [`Self::inspect`], and where reading fails half-way.
@@ -162,48 +168,30 @@ impl ModelPair {
             target,
             draft,
             hardware,
-            report,
+            mut report,
         } = inspect(files, options)?;
-        let total_bytes = report.target.weight_bytes
-            + report.draft.as_ref().map_or(0, |draft| draft.weight_bytes);
-        let mut loaded_bytes = 0;
-        let mut advance = |bytes: u64| {
-            loaded_bytes += bytes;
-            progress(LoadProgress {
-                loaded_bytes,
-                total_bytes,
-            });
-        };
         let template = ChatTemplate::from_gguf(&target.gguf, None)
             .ok()
             .map(Arc::new);
         let context_length = report.context_length;
         let tokenizer = Arc::clone(&target.tokenizer);
-        let target_bytes = report.target.weight_bytes;
-        let drafter = match (draft, &files.draft, &report.draft) {
-            (Some(draft), Some(path), Some(summary)) => {
-                let model = draft.load(
-                    "draft",
-                    path,
-                    context_length,
-                    Hardware::open(options.device)?,
-                    &mut advance,
-                )?;
-                let drafter = ModelDrafter::new(model, summary.weight_bytes, options.max_step_rows);
-                Some(Box::new(drafter) as Box<dyn Drafter>)
+        let drafter = match draft {
+            Some(draft) => {
+                let hardware = Hardware::open(options.device)?;
+                let model = draft.load("draft", hardware, options, &mut report, progress)?;
+                let summary = report.draft.as_ref();
+                let bytes = summary.map_or(0, |summary| summary.weight_bytes);
+                let mapped = summary.map_or(0, |summary| summary.mapped_bytes);
+                let drafter = ModelDrafter::new(model, bytes, options.max_step_rows);
+                Some(Box::new(drafter.with_mapped(mapped)) as Box<dyn Drafter>)
             }
-            _ => None,
+            None => None,
         };
-        let target = target.load(
-            "target",
-            &files.target,
-            context_length,
-            hardware,
-            &mut advance,
-        )?;
+        let target = target.load("target", hardware, options, &mut report, progress)?;
         let parts = PairParts {
             target,
-            target_bytes,
+            target_bytes: report.target.weight_bytes,
+            target_mapped_bytes: report.target.mapped_bytes,
             drafter,
             tokenizer,
             context_length,
@@ -227,7 +215,7 @@ impl ModelPair {
         self.template.as_ref()
     }
 
-    /// What the headers said.
+    /// What the headers said, and where the weights came from.
     #[must_use]
     pub fn report(&self) -> &PairReport {
         &self.report

@@ -15,6 +15,23 @@ pub struct ModelSummary {
     pub weight_bytes: u64,
     /// Tokens.
     pub vocabulary_size: usize,
+    /// Where the weights lie once they are loaded.
+    pub weights: WeightSource,
+    /// Bytes of prepared weights that are mapped: clean pages of a file, shared between processes. 0 where the weights
+    /// lie in memory of their own. Prepared weights can be a little larger than those in the model file.
+    pub mapped_bytes: u64,
+}
+
+/// Where the weights of a loaded model lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WeightSource {
+    /// In memory of the process or of the device.
+    #[default]
+    Memory,
+    /// In a prepared file that this load made.
+    Prepared,
+    /// In a prepared file that was there.
+    Mapped,
 }
 
 /// What is known of a pair before its weights are read.
@@ -36,11 +53,30 @@ pub struct PairReport {
     pub batch_invariant: bool,
 }
 
-/// How far loading is.
+/// How far loading is with one of the models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadProgress {
-    /// Bytes of weights read.
-    pub loaded_bytes: u64,
-    /// Bytes of weights in all.
+    /// `target` or `draft`.
+    pub role: &'static str,
+    /// What is being done with it.
+    pub stage: LoadStage,
+    /// Bytes that this stage is done with.
+    pub done_bytes: u64,
+    /// Bytes of this stage in all; 0 where that is not known.
     pub total_bytes: u64,
+}
+
+/// What loading is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadStage {
+    /// The model file is new here, and is read to see what it holds.
+    Identifying,
+    /// Another process prepares the same weights.
+    Waiting,
+    /// Weights are prepared and written.
+    Preparing,
+    /// Prepared weights are compared with their checksums.
+    Checking,
+    /// Weights are read into memory.
+    Reading,
 }

@@ -67,6 +67,7 @@ pub(crate) const LOAD: LoadOptions = LoadOptions {
     budget: 4 << 30,
     max_step_rows: 64,
     device: Device::Cpu(THREADS),
+    prepared: None,
 };
 
 pub(crate) const LIMITS: EngineOptions = EngineOptions {

@@ -11,6 +11,7 @@ mod compute;
 mod disjoint;
 mod norm;
 mod pool;
+pub(crate) mod prepared;
 mod products;
 mod rope;
 mod rows;
@@ -34,6 +35,7 @@ use compute::Compute;
 use products::Products;
 use rows::AddTo;
 use simd::Isa;
+use tandem_prepared::Image;
 
 use super::{
     Activation, AttentionParams, Backend, BackendError, CacheShape, Input, Linear, Logits, Norm,
@@ -48,6 +50,8 @@ pub struct CpuBackend {
     compute: Compute,
     kernels: tandem_kernels::Isa,
     products: Box<RefCell<Products>>,
+    /// Where the weights of the model come from; `None`: they are packed out of its file.
+    prepared: Option<Arc<Image>>,
 }
 
 impl CpuBackend {
@@ -73,7 +77,14 @@ impl CpuBackend {
             },
             kernels,
             products: Box::new(RefCell::new(Products::new(kernels))),
+            prepared: None,
         }
+    }
+
+    /// Takes the weights out of a prepared file that was checked against the model's.
+    #[must_use]
+    pub(crate) fn with_prepared(self, prepared: Option<Arc<Image>>) -> Self {
+        Self { prepared, ..self }
     }
 }
 
@@ -97,11 +108,11 @@ impl Backend for CpuBackend {
     }
 
     fn matrix(&self, gguf: &Gguf, tensor: &TensorInfo) -> Result<CpuMatrix, BackendError> {
-        weights::matrix(self.kernels, gguf, tensor)
+        weights::matrix(self.kernels, gguf, tensor, self.prepared.as_ref())
     }
 
     fn vector(&self, gguf: &Gguf, tensor: &TensorInfo) -> Result<Box<[f32]>, BackendError> {
-        weights::vector(gguf, tensor)
+        weights::vector(gguf, tensor, self.prepared.as_ref())
     }
 
     fn rope(&self, frequencies: &[f32], positions: usize) -> Result<CpuRope, BackendError> {

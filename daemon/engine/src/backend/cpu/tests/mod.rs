@@ -1,6 +1,7 @@
 //! The backend under the whole decoder, on small models of every architecture and every format.
 
 mod invariance;
+mod prepared;
 
 use std::io::Write;
 use std::num::NonZeroUsize;

@@ -1,0 +1,164 @@
+//! Pairs whose weights are mapped: what loads find and make, what the report says, and that the text is the same.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use tandem_engine::engine::Engine;
+use tandem_engine::pair::{
+    LoadOptions, LoadStage, ModelPair, PairFiles, PairReport, PreparedOptions, WeightSource,
+};
+use tandem_engine::sampling::SamplingParams;
+
+/// Loads and returns the pair with the stages of loading, each with its role.
+fn load(files: &PairFiles, directory: &Path) -> (ModelPair, Vec<(&'static str, LoadStage)>) {
+    let options = LoadOptions {
+        prepared: Some(PreparedOptions {
+            directory: directory.to_owned(),
+            limit_bytes: 1 << 30,
+        }),
+        ..common::LOAD
+    };
+    let mut stages = Vec::new();
+    let pair = ModelPair::load(files, &options, &mut |progress| {
+        let stage = (progress.role, progress.stage);
+        if stages.last() != Some(&stage) {
+            stages.push(stage);
+        }
+        assert!(progress.done_bytes <= progress.total_bytes);
+    });
+    (pair.expect("the default pair loads"), stages)
+}
+
+fn draft_alone() -> PairFiles {
+    PairFiles {
+        target: common::default_draft(),
+        draft: None,
+    }
+}
+
+/// What the damage of prepared files came to; other findings are not of interest here.
+fn warnings(report: &PairReport) -> Vec<&String> {
+    let of_weights = |warning: &&String| warning.contains("weights");
+    report.warnings.iter().filter(of_weights).collect()
+}
+
+fn text(pair: ModelPair) -> String {
+    let prompt = common::encode(&pair, "The three primary colours are");
+    let mut engine = Engine::new(pair, common::LIMITS);
+    let mut request = common::greedy(prompt, 48);
+    // At a high temperature, the least difference of logits shows soon.
+    request.sampling = SamplingParams {
+        temperature: 1.5,
+        seed: Some(11),
+        ..SamplingParams::greedy()
+    };
+    common::run(&mut engine, request).text
+}
+
+#[test]
+fn a_second_load_maps_what_the_first_prepared_and_says_the_same() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let files = PairFiles {
+        target: common::default_target(),
+        draft: Some(common::default_draft()),
+    };
+    let (first, stages) = load(&files, directory.path());
+    for role in ["draft", "target"] {
+        assert!(stages.contains(&(role, LoadStage::Preparing)), "{stages:?}");
+    }
+    let sources = |pair: &ModelPair| {
+        let report = pair.report();
+        let draft = report.draft.as_ref().expect("there is a draft");
+        (report.target.weights, draft.weights)
+    };
+    let prepared = (WeightSource::Prepared, WeightSource::Prepared);
+    assert_eq!(sources(&first), prepared);
+
+    let (second, stages) = load(&files, directory.path());
+    assert!(
+        !stages
+            .iter()
+            .any(|(_, stage)| *stage == LoadStage::Preparing || *stage == LoadStage::Reading),
+        "{stages:?}"
+    );
+    let mapped = (WeightSource::Mapped, WeightSource::Mapped);
+    assert_eq!(sources(&second), mapped);
+    let target = &second.report().target;
+    assert!(
+        target.mapped_bytes >= target.weight_bytes
+            && target.mapped_bytes < target.weight_bytes * 11 / 10,
+        "{target:?}"
+    );
+    assert_eq!(warnings(second.report()), [""; 0]);
+
+    let packed = common::pair(true);
+    assert_eq!(packed.report().target.weights, WeightSource::Memory);
+    assert_eq!(packed.report().target.mapped_bytes, 0);
+    let expected = text(packed);
+    assert_eq!(text(first), expected);
+
+    let engine = Engine::new(second, common::LIMITS);
+    let memory = engine.memory();
+    assert!(
+        memory.mapped_weights >= memory.target_weights + memory.draft_weights,
+        "{memory:?}"
+    );
+    let mut engine = engine;
+    engine.shed_draft("a test");
+    let without = engine.memory().mapped_weights;
+    assert!(without < memory.mapped_weights && without > 0);
+
+    let (third, _) = load(&files, directory.path());
+    assert_eq!(text(third), expected);
+}
+
+#[test]
+fn a_damaged_file_is_made_anew_with_one_warning() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (first, _) = load(&draft_alone(), directory.path());
+    assert_eq!(warnings(first.report()), [""; 0]);
+    let expected = text(first);
+    let file = fs::read_dir(directory.path())
+        .expect("it is there")
+        .map(|item| item.expect("it reads").path())
+        .find(|path| path.extension().is_some_and(|ending| ending == "prepared"))
+        .expect("a prepared file");
+    let mut bytes = fs::read(&file).expect("it reads");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 4;
+    fs::write(&file, bytes).expect("it writes");
+
+    let (second, _) = load(&draft_alone(), directory.path());
+    let found = warnings(second.report());
+    assert!(
+        matches!(found[..], [warning] if warning.contains("checksum") && warning.contains("target")),
+        "{found:?}"
+    );
+    assert_eq!(second.report().target.weights, WeightSource::Prepared);
+    assert_eq!(text(second), expected);
+    let (third, _) = load(&draft_alone(), directory.path());
+    assert_eq!(warnings(third.report()), [""; 0]);
+}
+
+#[test]
+fn without_a_place_the_weights_are_packed_in_memory_with_one_warning() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("file");
+    fs::write(&file, "").expect("it writes");
+    let (pair, stages) = load(&draft_alone(), &file.join("prepared"));
+    assert_eq!(stages, [("target", LoadStage::Reading)]);
+    let report = pair.report();
+    let bytes = report.target.weight_bytes.to_string();
+    let found = warnings(report);
+    assert!(
+        matches!(found[..], [warning] if warning.contains(&bytes) && warning.contains("cannot create")),
+        "{found:?}"
+    );
+    assert_eq!(
+        (report.target.weights, report.target.mapped_bytes),
+        (WeightSource::Memory, 0)
+    );
+    assert!(!text(pair).is_empty());
+}

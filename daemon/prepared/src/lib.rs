@@ -1,0 +1,33 @@
+//! Prepared weights: a model's tensors as one CPU's kernels want them, written once and then memory-mapped.
+//!
+//! A restart maps the file instead of reading and packing the model again. The weights are then clean pages of a file:
+//! shared between processes, taken back by the system when memory is short, and no part of the footprint.
+//!
+//! A file belongs to a [`Key`]: the content of the model file, the instruction set, and the version of the kernels'
+//! layout. `content` tells the first, `stamps` remembers it, so that a restart does not read the model. [`obtain`] is
+//! the whole way: look for the file (`image` checks every byte of it), or make it (`writer`), one process at a time.
+//! [`Store`] is the directory: what lies in it, how much it may hold, and what goes first.
+//!
+//! Names, formats and shapes of tensors are carried and not understood. Knows nothing of GGUF, kernels or engines, nor
+//! where the directory is; so the command line can list and clear the cache without any of them.
+
+mod align;
+mod content;
+mod error;
+mod header;
+mod image;
+mod key;
+mod obtain;
+mod room;
+mod share;
+mod stamps;
+mod store;
+mod writer;
+
+pub use error::{Damage, StoreError};
+pub use header::{Summary, TensorEntry};
+pub use image::Image;
+pub use key::{ContentId, Key};
+pub use obtain::{Model, Obtained, Stage, obtain};
+pub use store::{Entry, Store};
+pub use writer::Writer;

@@ -1,0 +1,46 @@
+//! How far a load is: for the status, and now and then for the log.
+
+use std::sync::Arc;
+
+use tandem_engine::pair::{LoadProgress, LoadStage};
+
+use crate::config::format_bytes;
+use crate::pair::Pair;
+
+/// Notes every progress with the pair. A stage that a user would wonder about is logged when it begins, and each tenth
+/// of a stage for those who look closely.
+pub(super) fn reporter(pair: Arc<Pair>) -> impl FnMut(LoadProgress) {
+    let mut last = None;
+    move |progress| {
+        pair.set_load_progress(progress);
+        let LoadProgress { role, stage, .. } = progress;
+        if last.is_none_or(|(before, _)| before != (role, stage)) {
+            if let Some(what) = announcement(stage) {
+                tracing::info!(pair = %pair.name, model = role, "{what}");
+            }
+            last = Some(((role, stage), 0));
+        }
+        let tenths = progress.done_bytes.saturating_mul(10) / progress.total_bytes.max(1);
+        if let Some((_, told)) = &mut last
+            && tenths > *told
+        {
+            *told = tenths;
+            tracing::debug!(
+                pair = %pair.name,
+                model = role,
+                ?stage,
+                "{tenths}0 % of {}",
+                format_bytes(progress.total_bytes)
+            );
+        }
+    }
+}
+
+fn announcement(stage: LoadStage) -> Option<&'static str> {
+    match stage {
+        LoadStage::Identifying => Some("the model file is new here: reading it whole, once"),
+        LoadStage::Waiting => Some("another process prepares the same weights: waiting for it"),
+        LoadStage::Preparing => Some("preparing weights, which later starts will find"),
+        LoadStage::Checking | LoadStage::Reading => None,
+    }
+}
