@@ -11,7 +11,7 @@ use candle_core::{
 use std::borrow::Cow;
 use tandem_kernels::{Format, Isa, PackedMatrix};
 
-/// `None` for what candle cannot read; `golden.rs` has those.
+/// `None` for what candle cannot read; `rare.rs` has those.
 fn candle_type(format: Format) -> Option<GgmlDType> {
     Some(match format {
         Format::F32 => GgmlDType::F32,

@@ -1,4 +1,4 @@
-"""Writes the blocks that tests/golden.rs reads: random ones of each format that candle cannot read, with their values.
+"""Writes the blocks that tests/rare.rs reads: random ones of each format that candle cannot read, with their values.
 
     pip install gguf numpy
     python3 make_blocks.py
