@@ -100,8 +100,8 @@ impl Fields {
                 f.d = u16_at(0);
                 let high = u16_at(2);
                 for (j, quants) in f.quants.as_chunks_mut::<32>().0.iter_mut().enumerate() {
-                    f.scales[j] =
-                        block[4 + j / 2] >> (j % 2 * 4) & 15 | (high >> (2 * j) & 3) as u8 * 16;
+                    let high = (high >> (2 * j) & 3) as u8;
+                    f.scales[j] = block[4 + j / 2] >> (j % 2 * 4) & 15 | high << 4;
                     for (k, byte) in block[8 + 16 * j..][..16].iter().enumerate() {
                         (quants[k], quants[k + 16]) = (byte & 15, byte >> 4);
                     }

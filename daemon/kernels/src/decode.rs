@@ -53,7 +53,7 @@ fn tq1_0(block: &[u8], into: &mut [f32]) {
         let mut power = 1u8;
         for into in into.chunks_mut(bytes.len()) {
             for (value, &byte) in into.iter_mut().zip(bytes) {
-                let digit = u16::from(byte.wrapping_mul(power)) * 3 >> 8;
+                let digit = (u16::from(byte.wrapping_mul(power)) * 3) >> 8;
                 *value = d * (f32::from(digit) - 1.0);
             }
             power = power.wrapping_mul(3);

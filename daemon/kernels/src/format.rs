@@ -165,10 +165,12 @@ impl Format {
     /// Whether products take the activations as floats ([`QuantizedRows`](super::QuantizedRows) must then keep them):
     /// the float formats, and those too rare for an integer kernel.
     pub const fn takes_floats(self) -> bool {
-        match self {
-            Format::Q4_0 | Format::Q4_1 | Format::Q5_0 | Format::Q5_1 | Format::Q8_0 => false,
-            Format::Q4K | Format::Q5K | Format::Q6K | Format::IQ4NL | Format::IQ4XS => false,
-            _ => true,
-        }
+        let plain = matches!(
+            self,
+            Format::Q4_0 | Format::Q4_1 | Format::Q5_0 | Format::Q5_1 | Format::Q8_0
+        );
+        let nested = matches!(self, Format::Q4K | Format::Q5K | Format::Q6K);
+        let nonlinear = matches!(self, Format::IQ4NL | Format::IQ4XS);
+        !(plain || nested || nonlinear)
     }
 }

@@ -61,7 +61,7 @@ pub(crate) fn set_scales(format: Format, blocks: &mut [u8], random: &mut Random)
                     let bits = f16::from_f32(value).to_bits();
                     for k in 0..4 {
                         let high = &mut block[place + 2 * k + 1];
-                        *high = *high & 15 | (bits >> (4 * k) & 15) as u8 * 16;
+                        *high = *high & 15 | ((bits >> (4 * k)) as u8) << 4;
                     }
                 }
                 Format::MXFP4 => block[place] = 118 + (random.next() % 8) as u8,

@@ -81,7 +81,7 @@ fn set_scales(format: Format, blocks: &mut [u8], scale: f32) {
             Format::IQ1M => {
                 for k in 0..4 {
                     let high = &mut block[49 + 2 * k];
-                    *high = *high & 15 | (bits >> (4 * k) & 15) as u8 * 16;
+                    *high = *high & 15 | ((bits >> (4 * k)) as u8) << 4;
                 }
             }
             Format::TQ1_0 => block[52..54].copy_from_slice(&bits.to_le_bytes()),
