@@ -1,23 +1,20 @@
 //! GGUF blocks taken apart into their fields, and their meaning in numbers. Everything else builds on this reading.
 
-use super::Format;
+use super::{Format, codebook::NONLINEAR, decode::MOST};
 use half::f16;
 
-/// The most weights in a block.
-pub(super) const MOST: usize = 256;
-
-/// One block of an integer format: `weight = scale · quant − minimum`, both from the fields below.
+/// One block of a format with an integer kernel: `weight = scale · quant − minimum`, both from the fields below.
 #[derive(Clone, Debug)]
 pub(super) struct Fields {
     /// The f16 scale's bits.
     pub(super) d: u16,
     /// The f16 minimum's bits: added in the plain formats, the scale of subtracted minima in the K formats.
     pub(super) m: u16,
-    /// Scales of sub-blocks: u6 per 32 (Q4_K, Q5_K), i8 per 16 (Q6_K).
+    /// Scales of sub-blocks: u6 per 32 (Q4_K, Q5_K; IQ4_XS around 32), i8 per 16 (Q6_K).
     pub(super) scales: [u8; 16],
     /// Minima of sub-blocks of 32: u6.
     pub(super) minima: [u8; 8],
-    /// Quants: unsigned, or i8 bits in Q8_0.
+    /// Quants: unsigned, or i8 bits in Q8_0; in IQ4, places in the table of values.
     pub(super) quants: [u8; MOST],
 }
 
@@ -35,7 +32,7 @@ impl Fields {
         let mut f = Fields::ZERO;
         let u16_at = |at: usize| u16::from_le_bytes([block[at], block[at + 1]]);
         match format {
-            Format::Q4_0 | Format::Q4_1 | Format::Q5_0 | Format::Q5_1 => {
+            Format::Q4_0 | Format::Q4_1 | Format::Q5_0 | Format::Q5_1 | Format::IQ4NL => {
                 let has_minimum = matches!(format, Format::Q4_1 | Format::Q5_1);
                 let five = matches!(format, Format::Q5_0 | Format::Q5_1);
                 f.d = u16_at(0);
@@ -99,9 +96,18 @@ impl Fields {
                     }
                 }
             }
-            Format::F32 | Format::F16 | Format::BF16 | Format::Q2K | Format::Q3K => {
-                unreachable!("formats that take floats are never taken apart")
+            Format::IQ4XS => {
+                f.d = u16_at(0);
+                let high = u16_at(2);
+                for (j, quants) in f.quants.as_chunks_mut::<32>().0.iter_mut().enumerate() {
+                    let high = (high >> (2 * j) & 3) as u8;
+                    f.scales[j] = block[4 + j / 2] >> (j % 2 * 4) & 15 | high << 4;
+                    for (k, byte) in block[8 + 16 * j..][..16].iter().enumerate() {
+                        (quants[k], quants[k + 16]) = (byte & 15, byte >> 4);
+                    }
+                }
             }
+            _ => unreachable!("formats that take floats are never taken apart"),
         }
         f
     }
@@ -128,6 +134,10 @@ impl Fields {
             Format::Q6K => self.each(into, 16, |j, q| {
                 d * f32::from(self.scales[j] as i8) * (f32::from(q) - 32.0)
             }),
+            Format::IQ4NL => self.each(into, 32, |_, q| d * nonlinear(q)),
+            Format::IQ4XS => self.each(into, 32, |j, q| {
+                d * (f32::from(self.scales[j]) - 32.0) * nonlinear(q)
+            }),
             _ => self.each(into, 32, |j, q| {
                 d * f32::from(self.scales[j]) * f32::from(q) - m * f32::from(self.minima[j])
             }),
@@ -149,30 +159,6 @@ impl Fields {
     }
 }
 
-/// Decodes one GGUF block of a format with blocks; `into` holds the block's weights.
-pub(super) fn decode(format: Format, block: &[u8], into: &mut [f32]) {
-    let f16_at = |at: usize| f16::from_le_bytes([block[at], block[at + 1]]).to_f32();
-    match format {
-        Format::Q2K => {
-            let (d, m) = (f16_at(80), f16_at(82));
-            for (i, value) in into.iter_mut().enumerate() {
-                let scale = block[i / 16];
-                let quant = block[16 + i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
-                *value = d * f32::from(scale & 15) * f32::from(quant) - m * f32::from(scale >> 4);
-            }
-        }
-        Format::Q3K => {
-            let (d, packed) = (f16_at(108), &block[96..108]);
-            for (i, value) in into.iter_mut().enumerate() {
-                let j = i / 16;
-                let scale =
-                    packed[j % 8] >> (j / 8 * 4) & 15 | (packed[8 + j % 4] >> (j / 4 * 2) & 3) << 4;
-                let low = block[32 + i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
-                let high = block[i % 32] >> (i / 32) & 1;
-                let quant = i16::from(low) - 4 * i16::from(high ^ 1);
-                *value = d * (f32::from(scale) - 32.0) * f32::from(quant);
-            }
-        }
-        _ => Fields::read(format, block).values(format, into),
-    }
+fn nonlinear(quant: u8) -> f32 {
+    f32::from(NONLINEAR[usize::from(quant)])
 }

@@ -5,13 +5,13 @@
     reason = "results go through a window of raw pointers, with wider instructions where they exist"
 )]
 
-use super::{Format, Isa, OutView, QuantizedRows, block, rows::CHUNK};
+use super::{Format, Isa, OutView, QuantizedRows, decode, rows::CHUNK};
 use half::{bf16, f16, slice::HalfFloatSliceExt};
 use std::ops::Range;
 
 const LANES: usize = 16;
 /// Weights decoded at a time.
-const PIECE: usize = block::MOST;
+const PIECE: usize = decode::MOST;
 
 /// Decodes a row of whole GGUF blocks.
 pub(super) fn decode_row(format: Format, row: &[u8], into: &mut [f32]) {
@@ -38,7 +38,7 @@ pub(super) fn decode_row(format: Format, row: &[u8], into: &mut [f32]) {
         _ => {
             let blocks = row.chunks_exact(format.block_bytes());
             for (block, into) in blocks.zip(into.chunks_exact_mut(format.block_weights())) {
-                block::decode(format, block, into);
+                decode::decode(format, block, into);
             }
         }
     }

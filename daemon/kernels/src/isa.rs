@@ -144,9 +144,9 @@ macro_rules! kernels_of {
             Format::Q4K => kernels_of!(@ $strip, Q4K),
             Format::Q5K => kernels_of!(@ $strip, Q5K),
             Format::Q6K => kernels_of!(@ $strip, Q6K),
-            Format::F32 | Format::F16 | Format::BF16 | Format::Q2K | Format::Q3K => {
-                unreachable!("formats that take floats have no integer kernel")
-            }
+            Format::IQ4NL => kernels_of!(@ $strip, IQ4NL),
+            Format::IQ4XS => kernels_of!(@ $strip, IQ4XS),
+            _ => unreachable!("formats that take floats have no integer kernel"),
         }
     };
     (@ $strip:ident, $weights:ident) => {{

@@ -6,7 +6,7 @@
 //! ```text
 //! head    d[lane], m[lane]                      f16, once per super-block: K formats only
 //! blocks  of 32 weights per output, each
-//!   params  d, m [lane] f16, or scales and minima [lane] u8/i8
+//!   params  d, m [lane] f16; or scales [lane] and, but for IQ4_XS, a second scale or minimum [lane], u8/i8
 //!   quants  vectors of 4 · lanes bytes; vector g holds weights 4g..4g+4 of lane 0, then of lane 1 …
 //!           4-bit parts: vectors 2i and 2i+1 share bytes (low and high nibble); then the fifth bits (one vector,
 //!           bit g) or the upper two bits (two vectors, two bits each)
@@ -50,6 +50,8 @@ impl Layout {
             Format::Q4K => (8, 4, 2, 16),
             Format::Q5K => (8, 4, 2, 20),
             Format::Q6K => (8, 2, 2, 24),
+            Format::IQ4NL => (1, 0, 2, 16),
+            Format::IQ4XS => (8, 2, 1, 16),
             _ => (1, 0, 2, 32),
         };
         Layout {
@@ -78,16 +80,22 @@ impl Layout {
         }
         for block in 0..self.blocks {
             let (params, quants) = self.parts(lanes, block);
-            for field in 0..self.params / 2 {
-                if self.head == 0 {
-                    let value = if field == 0 { fields.d } else { fields.m };
-                    into[params + 2 * (field * lanes + lane)..][..2]
-                        .copy_from_slice(&value.to_le_bytes());
-                } else {
-                    (into[params + lane], into[params + lanes + lane]) = match self.format {
-                        Format::Q6K => (fields.scales[2 * block], fields.scales[2 * block + 1]),
-                        _ => (fields.scales[block], fields.minima[block]),
-                    };
+            match self.format {
+                Format::Q6K => {
+                    into[params + lane] = fields.scales[2 * block];
+                    into[params + lanes + lane] = fields.scales[2 * block + 1];
+                }
+                Format::IQ4XS => into[params + lane] = fields.scales[block],
+                _ if self.head > 0 => {
+                    into[params + lane] = fields.scales[block];
+                    into[params + lanes + lane] = fields.minima[block];
+                }
+                _ => {
+                    let values = [fields.d, fields.m];
+                    for (field, value) in values.into_iter().take(self.params / 2).enumerate() {
+                        into[params + 2 * (field * lanes + lane)..][..2]
+                            .copy_from_slice(&value.to_le_bytes());
+                    }
                 }
             }
             let words = fields.words(block);
@@ -132,6 +140,7 @@ impl Layout {
                     fields.scales[2 * block] = from[params + lane];
                     fields.scales[2 * block + 1] = from[params + lanes + lane];
                 }
+                Format::IQ4XS => fields.scales[block] = from[params + lane],
                 _ if self.head > 0 => {
                     fields.scales[block] = from[params + lane];
                     fields.minima[block] = from[params + lanes + lane];

@@ -6,14 +6,18 @@
 //!
 //! `format` names the formats → `block` reads GGUF blocks → `layout` places their fields → `matrix` packs and multiplies,
 //! with the kernel of `product` over the operations of `simd`, chosen by `isa`; activations come from `rows`, results
-//! go to `out`. Rare formats go through `float`.
+//! go to `out`. Rare formats go through `float`, which multiplies with what `decode` reads; `codebook` has the values
+//! of those formats whose bits are no numbers.
 //! Knows nothing of models, files or threads.
 
 mod block;
 mod bytes;
+mod codebook;
+mod decode;
 mod float;
 mod format;
 mod isa;
+mod lattice;
 mod layout;
 mod matrix;
 mod out;

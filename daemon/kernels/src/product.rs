@@ -8,7 +8,7 @@ use super::{
     Format,
     layout::Layout,
     simd::{Rows, Simd},
-    unpack::{I8, Quants, U4, U5},
+    unpack::{I8, Nonlinear, Quants, U4, U5},
 };
 
 /// A strip and a chunk, ready to multiply.
@@ -102,6 +102,8 @@ struct Plain;
 struct WithMinimum;
 /// u6 scale and minimum in units of the head's.
 struct Nested;
+/// u6 scale around 32, in units of the head's.
+struct Centred;
 
 impl Scales for Plain {
     const MINIMUM: bool = false;
@@ -135,6 +137,20 @@ impl Scales for Nested {
                 I::mul(d, I::u8s(params)),
                 I::mul(m, I::u8s(params.add(I::LANES))),
             )
+        }
+    }
+}
+
+impl Scales for Centred {
+    const MINIMUM: bool = false;
+
+    #[inline(always)]
+    unsafe fn load<I: Simd>(head: *const u8, params: *const u8) -> (I::Floats, I::Floats) {
+        // SAFETY: as `Weights::add`.
+        unsafe {
+            let scale = I::fma(I::u8s(params), I::splat(1.0), I::splat(-32.0));
+            let d = I::mul(I::f16s(head), scale);
+            (d, d)
         }
     }
 }
@@ -193,10 +209,12 @@ affine! {
     Q5_0: U5, Plain;
     Q5_1: U5, WithMinimum;
     Q8_0: I8, Plain;
+    IQ4NL: Nonlinear, Plain;
 }
 affine! {
     Q4K: U4<0>, Nested;
     Q5K: U5, Nested;
+    IQ4XS: Nonlinear, Centred;
 }
 
 /// Scales per half block, in units of the head's.

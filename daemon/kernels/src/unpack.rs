@@ -1,7 +1,7 @@
 //! Weights taken out of their packed bits, a vector of four per output at a time.
 #![expect(unsafe_code, reason = "vectors are loaded from raw pointers")]
 
-use super::simd::Simd;
+use super::{codebook::NONLINEAR, simd::Simd};
 
 /// How a block of 32 weights per output is kept, and what must be subtracted from them.
 pub(super) trait Quants {
@@ -24,6 +24,8 @@ pub(super) struct U5;
 pub(super) struct U6;
 /// Signed bytes.
 pub(super) struct I8;
+/// 4 bits that stand for signed bytes.
+pub(super) struct Nonlinear;
 
 impl<const CENTRE: i32> Quants for U4<CENTRE> {
     const CENTRE: i32 = CENTRE;
@@ -95,5 +97,16 @@ impl Quants for I8 {
     unsafe fn group<I: Simd, const G: usize>(from: *const u8) -> I::Bytes {
         // SAFETY: as this method.
         unsafe { I::load(from.add(G * 4 * I::LANES)) }
+    }
+}
+
+impl Quants for Nonlinear {
+    const CENTRE: i32 = 0;
+    const SIGNED: bool = true;
+
+    #[inline(always)]
+    unsafe fn group<I: Simd, const G: usize>(from: *const u8) -> I::Bytes {
+        // SAFETY: as this method.
+        unsafe { I::look_up(&NONLINEAR, U4::<0>::group::<I, G>(from)) }
     }
 }

@@ -11,8 +11,9 @@ use candle_core::{
 use std::borrow::Cow;
 use tandem_kernels::{Format, Isa, PackedMatrix};
 
-fn candle_type(format: Format) -> GgmlDType {
-    match format {
+/// `None` for what candle cannot read; `rare.rs` has those.
+fn candle_type(format: Format) -> Option<GgmlDType> {
+    Some(match format {
         Format::F32 => GgmlDType::F32,
         Format::F16 => GgmlDType::F16,
         Format::BF16 => GgmlDType::BF16,
@@ -26,24 +27,24 @@ fn candle_type(format: Format) -> GgmlDType {
         Format::Q4K => GgmlDType::Q4K,
         Format::Q5K => GgmlDType::Q5K,
         Format::Q6K => GgmlDType::Q6K,
-    }
+        _ => return None,
+    })
 }
 
 #[test]
 fn rows_come_back_as_the_format_defines_them() {
     let (outputs, inputs) = (21, 768);
     for format in Format::ALL {
+        let Some(candle_type) = candle_type(format) else {
+            continue;
+        };
         let weights = random_blocks(format, outputs * inputs, &mut Random(format as u64));
-        let storage = QStorage::from_data(
-            Cow::Owned(weights.clone()),
-            &Device::Cpu,
-            candle_type(format),
-        );
+        let storage = QStorage::from_data(Cow::Owned(weights.clone()), &Device::Cpu, candle_type);
         let tensor = QTensor::new(storage.expect("whole blocks"), (outputs, inputs));
         let tensor = tensor.and_then(|tensor| tensor.dequantize(&Device::Cpu));
         let expected: Vec<Vec<f32>> = tensor
             .and_then(|tensor| tensor.to_vec2())
-            .expect("candle reads every format");
+            .expect("candle reads its own formats");
         for isa in Isa::available() {
             let matrix = PackedMatrix::pack_for(isa, format, outputs, inputs, &weights)
                 .expect("the shape is right");

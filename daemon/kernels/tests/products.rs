@@ -104,6 +104,15 @@ fn each(mut check: impl FnMut(Isa, Format)) {
     }
 }
 
+/// Emulated CPUs (`.ci/check-arm`) announce what they have, so that no kernel goes untested in silence.
+#[test]
+fn the_cpu_has_the_instruction_sets_that_were_announced() {
+    if let Ok(announced) = std::env::var("TANDEM_TEST_ISAS") {
+        let found: Vec<&str> = Isa::available().into_iter().map(Isa::name).collect();
+        assert_eq!(found.join(" "), announced);
+    }
+}
+
 #[test]
 fn products_agree_with_sums_in_f64() {
     const OUTPUTS: [usize; 17] = [

@@ -8,8 +8,9 @@ mod attention;
 mod cache;
 mod input;
 mod rope;
+mod weights;
 
-use candle_core::quantized::{GgmlDType, QMatMul, QStorage, QTensor};
+use candle_core::quantized::QMatMul;
 use candle_core::{DType, Device, Module, Tensor};
 
 pub use cache::CandleCache;
@@ -123,12 +124,12 @@ impl Backend for CandleBackend {
     }
 
     fn matrix(&self, gguf: &Gguf, tensor: &TensorInfo) -> Result<CandleMatrix, BackendError> {
-        let tensor = self.load(gguf, tensor)?;
+        let tensor = weights::load(&self.device, gguf, tensor)?;
         during("load", QMatMul::from_qtensor(tensor)).map(CandleMatrix)
     }
 
     fn vector(&self, gguf: &Gguf, tensor: &TensorInfo) -> Result<Tensor, BackendError> {
-        let tensor = self.load(gguf, tensor)?;
+        let tensor = weights::load(&self.device, gguf, tensor)?;
         during("load", tensor.dequantize(&self.device))
     }
 
@@ -271,19 +272,5 @@ impl Backend for CandleBackend {
         out.reset(rows.len(), values.len() / rows.len())?
             .copy_from_slice(&values);
         Ok(())
-    }
-}
-
-impl CandleBackend {
-    fn load(&self, gguf: &Gguf, tensor: &TensorInfo) -> Result<QTensor, BackendError> {
-        let bytes = gguf.read_tensor(tensor)?;
-        // GGUF lists the innermost extent first, candle last.
-        let shape: Vec<usize> = tensor.shape.iter().rev().copied().collect();
-        let dtype: GgmlDType = tensor.format;
-        let storage = during(
-            "load",
-            QStorage::from_data(bytes.into(), &self.device, dtype),
-        )?;
-        during("load", QTensor::new(storage, shape))
     }
 }

@@ -13,6 +13,7 @@ use std::fmt::Debug;
 
 use crate::TokenId;
 use crate::gguf::{Gguf, GgufError, TensorInfo};
+use tandem_kernels::Format;
 
 /// What went wrong inside a backend operation.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +38,16 @@ pub enum BackendError {
         name: String,
         /// What does not fit together.
         source: tandem_kernels::PackError,
+    },
+    /// The backend cannot compute with a tensor's format, which the cpu backend can.
+    #[error(
+        "the tensor `{name}` has the format {format:?}, which only the cpu backend computes with: set device = \"cpu\", or choose the model in another format"
+    )]
+    Format {
+        /// The tensor.
+        name: String,
+        /// How its weights are stored.
+        format: Format,
     },
     /// The backend has no code for it.
     #[error("the backend does not support {0}")]

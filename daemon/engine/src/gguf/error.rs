@@ -123,7 +123,7 @@ pub enum GgufError {
     },
 }
 
-const SUPPORTED: &str = "F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K";
+const SUPPORTED: &str = "F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K, IQ1_S to IQ4_XS, TQ1_0, TQ2_0, MXFP4";
 
 /// A contradiction that shows a file to be damaged, incomplete or hostile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -18,7 +18,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use candle_core::quantized::GgmlDType;
+use tandem_kernels::Format;
 
 pub use error::{Damage, GgufError};
 pub use tensor::TensorInfo;
@@ -170,8 +170,8 @@ impl Gguf {
 
     /// The format that holds the most weights; `None` for a file without tensors.
     #[must_use]
-    pub fn dominant_format(&self) -> Option<GgmlDType> {
-        let mut counts: Vec<(GgmlDType, u64)> = Vec::new();
+    pub fn dominant_format(&self) -> Option<Format> {
+        let mut counts: Vec<(Format, u64)> = Vec::new();
         for tensor in &self.tensors {
             match counts
                 .iter_mut()

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use candle_core::quantized::GgmlDType;
+use tandem_kernels::Format;
 
 use super::error::{Damage, GgufError};
 use super::reader::Reader;
@@ -23,7 +23,7 @@ pub struct TensorInfo {
     /// As in GGUF, innermost dimension first: a linear layer is `[in, out]`, and candle's order is the reverse.
     pub shape: Vec<usize>,
     /// How its weights are stored.
-    pub format: GgmlDType,
+    pub format: Format,
     /// Bytes from the start of the file.
     pub offset: u64,
     /// Size of its data.
@@ -70,7 +70,7 @@ fn read_entry(r: &mut Reader<'_>) -> Result<TensorInfo, GgufError> {
     }
     let number = r.u32(&what)?;
     let offset = r.u64(&what)?;
-    let format = format(number).ok_or_else(|| GgufError::UnsupportedFormat {
+    let format = Format::from_number(number).ok_or_else(|| GgufError::UnsupportedFormat {
         path: r.path().to_owned(),
         name: name.clone(),
         number,
@@ -86,13 +86,13 @@ fn read_entry(r: &mut Reader<'_>) -> Result<TensorInfo, GgufError> {
     })
 }
 
-fn size_bytes(name: &str, shape: &[u64], format: GgmlDType) -> Result<u64, Damage> {
+fn size_bytes(name: &str, shape: &[u64], format: Format) -> Result<u64, Damage> {
     let impossible = || Damage::Shape {
         name: name.to_owned(),
         shape: shape.to_vec(),
     };
     let row = *shape.first().ok_or_else(impossible)?;
-    let block = format.block_size() as u64;
+    let block = format.block_weights() as u64;
     if !row.is_multiple_of(block) {
         return Err(Damage::PartialBlock {
             name: name.to_owned(),
@@ -106,7 +106,7 @@ fn size_bytes(name: &str, shape: &[u64], format: GgmlDType) -> Result<u64, Damag
         .filter(|&n| n > 0 && usize::try_from(n).is_ok())
         .ok_or_else(impossible)?;
     (elements / block)
-        .checked_mul(format.type_size() as u64)
+        .checked_mul(format.block_bytes() as u64)
         .ok_or_else(impossible)
 }
 
@@ -155,24 +155,4 @@ pub(super) fn place(
         }
     }
     Ok(tensors)
-}
-
-/// The format behind a number of the file, where it is one that we compute with.
-fn format(number: u32) -> Option<GgmlDType> {
-    Some(match number {
-        0 => GgmlDType::F32,
-        1 => GgmlDType::F16,
-        2 => GgmlDType::Q4_0,
-        3 => GgmlDType::Q4_1,
-        6 => GgmlDType::Q5_0,
-        7 => GgmlDType::Q5_1,
-        8 => GgmlDType::Q8_0,
-        10 => GgmlDType::Q2K,
-        11 => GgmlDType::Q3K,
-        12 => GgmlDType::Q4K,
-        13 => GgmlDType::Q5K,
-        14 => GgmlDType::Q6K,
-        30 => GgmlDType::BF16,
-        _ => return None,
-    })
 }

@@ -2,6 +2,7 @@ mod damage;
 
 use candle_core::quantized::GgmlDType;
 use candle_core::{Device, Tensor};
+use tandem_kernels::Format;
 
 use super::{Gguf, GgufError};
 use crate::testing::{GgufWriter, try_open as open};
@@ -45,14 +46,14 @@ fn reads_what_was_written() {
     let f = gguf.tensor("f").unwrap();
     assert_eq!(
         (f.shape.as_slice(), f.format, f.bytes),
-        (&[32, 4][..], GgmlDType::F32, 512)
+        (&[32, 4][..], Format::F32, 512)
     );
     let expected: Vec<u8> = (0..128_u16)
         .flat_map(|n| f32::from(n).to_le_bytes())
         .collect();
     assert_eq!(gguf.read_tensor(f).unwrap(), expected);
     let q = gguf.tensor("q").unwrap();
-    assert_eq!((q.format, q.bytes), (GgmlDType::Q4_1, 4 * 20));
+    assert_eq!((q.format, q.bytes), (Format::Q4_1, 4 * 20));
     assert_eq!(gguf.read_tensor(q).unwrap().len(), 80);
 }
 
@@ -62,7 +63,7 @@ fn dominant_format_counts_weights() {
     let file = small().tensor("wide", &wide, GgmlDType::Q8_0).unwrap();
     assert_eq!(
         open(&file.finish()).unwrap().dominant_format(),
-        Some(GgmlDType::Q8_0)
+        Some(Format::Q8_0)
     );
     assert_eq!(
         open(&GgufWriter::new().finish()).unwrap().dominant_format(),

@@ -24,6 +24,9 @@ impl Simd for Avx2 {
         fn or(a: __m256i, b: __m256i) -> __m256i { _mm256_or_si256(a, b) }
         fn shl<const N>(v: __m256i) -> __m256i { _mm256_slli_epi16::<N>(v) }
         fn shr<const N>(v: __m256i) -> __m256i { _mm256_srli_epi16::<N>(v) }
+        fn look_up(table: &[i8; 16], places: __m256i) -> __m256i {
+            _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast())), places)
+        }
         fn f16s(from: *const u8) -> __m256 { _mm256_cvtph_ps(_mm_loadu_si128(from.cast())) }
         fn u8s(from: *const u8) -> __m256 { _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(from.cast()))) }
         fn splat(value: f32) -> __m256 { _mm256_set1_ps(value) }

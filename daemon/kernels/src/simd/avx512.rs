@@ -16,6 +16,9 @@ impl Simd for Avx512 {
         fn load(from: *const u8) -> __m512i { _mm512_loadu_si512(from.cast()) }
         fn mask(v: __m512i, bits: u8) -> __m512i { _mm512_and_si512(v, _mm512_set1_epi8(bits as i8)) }
         fn or(a: __m512i, b: __m512i) -> __m512i { _mm512_or_si512(a, b) }
+        fn look_up(table: &[i8; 16], places: __m512i) -> __m512i {
+            _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128(table.as_ptr().cast())), places)
+        }
         fn f16s(from: *const u8) -> __m512 { _mm512_cvtph_ps(_mm256_loadu_si256(from.cast())) }
         fn u8s(from: *const u8) -> __m512 { _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(from.cast()))) }
         fn splat(value: f32) -> __m512 { _mm512_set1_ps(value) }

@@ -36,6 +36,9 @@ pub(super) trait Simd {
     /// Shifts right (N > 0), likewise.
     unsafe fn shr<const N: i32>(v: Self::Bytes) -> Self::Bytes;
 
+    /// The bytes at these places, each below 16.
+    unsafe fn look_up(table: &[i8; 16], places: Self::Bytes) -> Self::Bytes;
+
     /// Loads f16.
     unsafe fn f16s(from: *const u8) -> Self::Floats;
     /// Loads u8.

@@ -25,6 +25,9 @@ impl<const I8MM: bool> Simd for Neon<I8MM> {
         fn or(a: Bytes, b: Bytes) -> Bytes { [vorrq_u8(a[0], b[0]), vorrq_u8(a[1], b[1])] }
         fn shl<const N>(v: Bytes) -> Bytes { [vshlq_n_u8::<N>(v[0]), vshlq_n_u8::<N>(v[1])] }
         fn shr<const N>(v: Bytes) -> Bytes { [vshrq_n_u8::<N>(v[0]), vshrq_n_u8::<N>(v[1])] }
+        fn look_up(table: &[i8; 16], places: Bytes) -> Bytes {
+            places.map(|places| vqtbl1q_u8(vld1q_u8(table.as_ptr().cast()), places))
+        }
         fn f16s(from: *const u8) -> Floats { [widen(vld1_u8(from)), widen(vld1_u8(from.add(8)))] }
         fn u8s(from: *const u8) -> Floats { floats_of_u16(vmovl_u8(vld1_u8(from))) }
         fn splat(value: f32) -> Floats { [vdupq_n_f32(value); 2] }

@@ -35,6 +35,10 @@ impl Simd for Portable {
     unsafe fn shr<const N: i32>(v: Self::Bytes) -> Self::Bytes {
         v.map(|byte| byte >> N)
     }
+    #[inline(always)]
+    unsafe fn look_up(table: &[i8; 16], places: Self::Bytes) -> Self::Bytes {
+        places.map(|place| table[usize::from(place & 15)] as u8)
+    }
 
     #[inline(always)]
     unsafe fn f16s(from: *const u8) -> Self::Floats {

@@ -41,6 +41,12 @@ pub(crate) fn set_scales(format: Format, blocks: &mut [u8], random: &mut Random)
         Format::F32 | Format::F16 | Format::BF16 => &[0],
         Format::Q4_0 | Format::Q5_0 | Format::Q8_0 => &[0],
         Format::Q4_1 | Format::Q5_1 | Format::Q4K | Format::Q5K => &[0, 2],
+        Format::IQ4NL | Format::IQ4XS | Format::IQ3S | Format::IQ3XXS => &[0],
+        Format::IQ2S | Format::IQ2XS | Format::IQ2XXS | Format::IQ1S => &[0],
+        Format::IQ1M => &[48],
+        Format::TQ1_0 => &[52],
+        Format::TQ2_0 => &[64],
+        Format::MXFP4 => &[0],
         Format::Q2K => &[80, 82],
         Format::Q3K => &[108],
         Format::Q6K => &[208],
@@ -50,6 +56,15 @@ pub(crate) fn set_scales(format: Format, blocks: &mut [u8], random: &mut Random)
             let value = random.normal() * 0.05;
             match format {
                 Format::F32 => block.copy_from_slice(&value.to_le_bytes()),
+                Format::IQ1M => {
+                    // A nibble on top of each of four words.
+                    let bits = f16::from_f32(value).to_bits();
+                    for k in 0..4 {
+                        let high = &mut block[place + 2 * k + 1];
+                        *high = *high & 15 | ((bits >> (4 * k)) as u8) << 4;
+                    }
+                }
+                Format::MXFP4 => block[place] = 118 + (random.next() % 8) as u8,
                 Format::BF16 => block.copy_from_slice(&bf16::from_f32(value).to_le_bytes()),
                 _ => block[place..place + 2].copy_from_slice(&f16::from_f32(value).to_le_bytes()),
             }

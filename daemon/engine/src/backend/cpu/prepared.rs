@@ -1,14 +1,13 @@
 //! The weights of a model file as this CPU's kernels want them, into a prepared file and out of it.
 //!
-//! Tensors of one dimension are vectors, kept as floats; all others are matrices, kept packed. Tensors in formats that
-//! the kernels do not take are left out: a decoder that asks for one fails as it does without a prepared file.
+//! Tensors of one dimension are vectors, kept as floats; all others are matrices, kept packed.
 
 use std::sync::Arc;
 
 use tandem_kernels::{PackedMatrix, SharedBytes, isa};
 use tandem_prepared::{Image, StoreError, TensorEntry, Writer};
 
-use super::weights::{extents, format, pack_matrix, read_vector};
+use super::weights::{extents, pack_matrix, read_vector};
 use crate::backend::BackendError;
 use crate::gguf::{Gguf, TensorInfo};
 
@@ -30,9 +29,6 @@ pub(crate) fn isa_name() -> &'static str {
 
 /// Prepares a tensor; returns how many bytes of the model file it was.
 pub(crate) fn put(gguf: &Gguf, tensor: &TensorInfo, writer: &Writer) -> Result<u64, PrepareError> {
-    if format(tensor.format).is_none() {
-        return Ok(tensor.bytes);
-    }
     let (format, shape) = (format_name(tensor), shape(tensor));
     if tensor.shape.len() == 1 {
         let floats = read_vector(gguf, tensor)?;
@@ -48,12 +44,9 @@ pub(crate) fn put(gguf: &Gguf, tensor: &TensorInfo, writer: &Writer) -> Result<u
 /// Checks that a prepared file has every tensor of the model file, in its format and shape; otherwise names one that
 /// is missing.
 pub(crate) fn check<'a>(image: &Arc<Image>, gguf: &'a Gguf) -> Result<(), &'a str> {
-    let is_missing = |tensor: &&TensorInfo| {
-        format(tensor.format).is_some()
-            && match tensor.shape.len() {
-                1 => vector(image, tensor).is_none(),
-                _ => matrix(image, tensor).is_none(),
-            }
+    let is_missing = |tensor: &&TensorInfo| match tensor.shape.len() {
+        1 => vector(image, tensor).is_none(),
+        _ => matrix(image, tensor).is_none(),
     };
     match gguf.tensors().iter().find(is_missing) {
         Some(tensor) => Err(&tensor.name),
@@ -66,7 +59,7 @@ pub(super) fn matrix(image: &Arc<Image>, tensor: &TensorInfo) -> Option<PackedMa
     let range = find(image, tensor)?.range()?;
     let (outputs, inputs) = extents(tensor);
     let bytes = SharedBytes::new(Arc::clone(image) as _, range)?;
-    PackedMatrix::from_packed(isa(), format(tensor.format)?, outputs, inputs, bytes).ok()
+    PackedMatrix::from_packed(isa(), tensor.format, outputs, inputs, bytes).ok()
 }
 
 /// The prepared vector, copied; `None` where the file has not this tensor.

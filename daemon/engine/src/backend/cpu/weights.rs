@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use candle_core::quantized::GgmlDType;
-
 use crate::backend::BackendError;
 use crate::gguf::{Gguf, TensorInfo};
-use tandem_kernels::{Format, Isa, PackedMatrix};
+use tandem_kernels::{Isa, PackedMatrix};
 use tandem_prepared::Image;
 
 use super::prepared;
@@ -72,39 +70,11 @@ fn pack(
     outputs: usize,
     inputs: usize,
 ) -> Result<PackedMatrix, BackendError> {
-    let format = format(tensor.format).ok_or_else(|| {
-        BackendError::Unsupported(format!(
-            "the format {:?} of the tensor `{}`; the cpu backend takes {:?}",
-            tensor.format,
-            tensor.name,
-            Format::ALL
-        ))
-    })?;
     let bytes = gguf.read_tensor(tensor)?;
-    PackedMatrix::pack_for(isa, format, outputs, inputs, &bytes).map_err(|source| {
+    PackedMatrix::pack_for(isa, tensor.format, outputs, inputs, &bytes).map_err(|source| {
         BackendError::Pack {
             name: tensor.name.clone(),
             source,
         }
-    })
-}
-
-/// The kernels' name of a format, where they take it.
-pub(super) fn format(format: GgmlDType) -> Option<Format> {
-    Some(match format {
-        GgmlDType::F32 => Format::F32,
-        GgmlDType::F16 => Format::F16,
-        GgmlDType::BF16 => Format::BF16,
-        GgmlDType::Q4_0 => Format::Q4_0,
-        GgmlDType::Q4_1 => Format::Q4_1,
-        GgmlDType::Q5_0 => Format::Q5_0,
-        GgmlDType::Q5_1 => Format::Q5_1,
-        GgmlDType::Q8_0 => Format::Q8_0,
-        GgmlDType::Q2K => Format::Q2K,
-        GgmlDType::Q3K => Format::Q3K,
-        GgmlDType::Q4K => Format::Q4K,
-        GgmlDType::Q5K => Format::Q5K,
-        GgmlDType::Q6K => Format::Q6K,
-        GgmlDType::Q8_1 | GgmlDType::Q8K => return None,
     })
 }

@@ -125,10 +125,10 @@ fn impossible_tensors_are_refused() {
         damage(&twice),
         Damage::Duplicate { what: "tensor", .. }
     ));
-    let exotic = small().raw_tensor("t", &[32], 39, &[0; 64]).finish();
+    let exotic = small().raw_tensor("t", &[32], 38, &[0; 64]).finish();
     assert!(matches!(
         open(&exotic),
-        Err(GgufError::UnsupportedFormat { number: 39, .. })
+        Err(GgufError::UnsupportedFormat { number: 38, .. })
     ));
 }
 

@@ -2,6 +2,7 @@
 
 mod invariance;
 mod prepared;
+mod rare;
 
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -40,8 +41,18 @@ const FORMATS: [GgmlDType; 13] = [
     GgmlDType::Q6K,
 ];
 
-/// A small model with weights that depend on their place alone.
+/// A small model with weights that depend on their place alone, quantized by candle.
 fn model(architecture: &str, format: GgmlDType) -> Gguf {
+    model_with(architecture, |file, name, values| {
+        file.tensor(name, values, format).expect("it quantizes")
+    })
+}
+
+/// A small model; `matrix` adds the matrices, given what they should be near.
+fn model_with(
+    architecture: &str,
+    mut matrix: impl FnMut(GgufWriter, &str, &Tensor) -> GgufWriter,
+) -> Gguf {
     let key = |name: &str| format!("{architecture}.{name}");
     let mut file = GgufWriter::new()
         .str("general.architecture", architecture)
@@ -53,7 +64,7 @@ fn model(architecture: &str, format: GgmlDType) -> Gguf {
         .u32(&key("attention.sliding_window"), 7)
         .f32(&key("attention.layer_norm_rms_epsilon"), 1e-5);
     let mut seed = 1_u32;
-    let mut tensor = |name: &str, shape: &[usize], format: GgmlDType| {
+    let mut tensor = |name: &str, shape: &[usize]| {
         let count: usize = shape.iter().product();
         let mut next = || {
             seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -67,21 +78,21 @@ fn model(architecture: &str, format: GgmlDType) -> Gguf {
         };
         let values: Vec<f32> = (0..count).map(|_| middle + spread * next()).collect();
         let values = Tensor::from_vec(values, shape, &Device::Cpu).expect("a tensor");
-        file = std::mem::take(&mut file)
-            .tensor(name, &values, format)
-            .expect("it quantizes");
+        let written = std::mem::take(&mut file);
+        file = if shape.len() == 1 {
+            written
+                .tensor(name, &values, GgmlDType::F32)
+                .expect("floats")
+        } else {
+            matrix(written, name, &values)
+        };
     };
-    tensor("token_embd.weight", &[VOCABULARY, WIDTH], format);
-    tensor("output_norm.weight", &[WIDTH], GgmlDType::F32);
+    tensor("token_embd.weight", &[VOCABULARY, WIDTH]);
+    tensor("output_norm.weight", &[WIDTH]);
     let head_dim = WIDTH / HEADS;
     for layer in 0..LAYERS {
         let mut part = |name: &str, shape: &[usize]| {
-            let format = if shape.len() == 1 {
-                GgmlDType::F32
-            } else {
-                format
-            };
-            tensor(&format!("blk.{layer}.{name}"), shape, format);
+            tensor(&format!("blk.{layer}.{name}"), shape);
         };
         part("attn_norm.weight", &[WIDTH]);
         part("ffn_norm.weight", &[WIDTH]);
