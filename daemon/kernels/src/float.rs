@@ -90,7 +90,7 @@ type Add = unsafe fn(&[f32], &[f32], &mut [f32; LANES]);
 fn adder(isa: Isa) -> Add {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 | Isa::Avx512Vnni => add_avx2,
+        Isa::Avx2 | Isa::AvxVnni | Isa::Avx512Vnni => add_avx2,
         _ => add,
     }
 }

@@ -19,6 +19,8 @@ pub enum Isa {
     Portable,
     /// x86-64 with AVX2, FMA and F16C.
     Avx2,
+    /// The same with AVX-VNNI.
+    AvxVnni,
     /// x86-64 with AVX-512 (F, BW, VL) and VNNI.
     Avx512Vnni,
     /// 64-bit Arm with dot products.
@@ -44,6 +46,9 @@ impl Isa {
                 && is_x86_feature_detected!("f16c")
             {
                 sets.push(Isa::Avx2);
+                if is_x86_feature_detected!("avxvnni") {
+                    sets.push(Isa::AvxVnni);
+                }
                 if is_x86_feature_detected!("avx512bw")
                     && is_x86_feature_detected!("avx512vl")
                     && is_x86_feature_detected!("avx512vnni")
@@ -67,6 +72,7 @@ impl Isa {
         match self {
             Isa::Portable => "portable",
             Isa::Avx2 => "avx2",
+            Isa::AvxVnni => "avx-vnni",
             Isa::Avx512Vnni => "avx512-vnni",
             Isa::NeonDotprod => "neon-dotprod",
             Isa::NeonI8mm => "neon-i8mm",
@@ -76,7 +82,7 @@ impl Isa {
     /// Outputs per strip of the packed form.
     pub(super) const fn lanes(self) -> usize {
         match self {
-            Isa::Portable | Isa::Avx2 | Isa::NeonDotprod | Isa::NeonI8mm => 8,
+            Isa::Portable | Isa::Avx2 | Isa::AvxVnni | Isa::NeonDotprod | Isa::NeonI8mm => 8,
             Isa::Avx512Vnni => 16,
         }
     }
@@ -86,6 +92,8 @@ impl Isa {
         match self {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => kernels_of!(format, avx2),
+            #[cfg(target_arch = "x86_64")]
+            Isa::AvxVnni => kernels_of!(format, avxvnni),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512Vnni => kernels_of!(format, avx512),
             #[cfg(target_arch = "aarch64")]
@@ -106,6 +114,8 @@ impl Isa {
             match self {
                 #[cfg(target_arch = "x86_64")]
                 Isa::Avx2 => quantize_avx2(values, chunk, len, r),
+                #[cfg(target_arch = "x86_64")]
+                Isa::AvxVnni => quantize_avxvnni(values, chunk, len, r),
                 #[cfg(target_arch = "x86_64")]
                 Isa::Avx512Vnni => quantize_avx512(values, chunk, len, r),
                 #[cfg(target_arch = "aarch64")]
@@ -180,7 +190,9 @@ compile! {
 #[cfg(target_arch = "x86_64")]
 compile! {
     #[target_feature(enable = "avx2,fma,f16c")]
-    avx2, quantize_avx2: super::simd::avx2::Avx2;
+    avx2, quantize_avx2: super::simd::avx2::Avx2<false>;
+    #[target_feature(enable = "avx2,fma,f16c,avxvnni")]
+    avxvnni, quantize_avxvnni: super::simd::avx2::Avx2<true>;
     #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512vnni")]
     avx512, quantize_avx512: super::simd::avx512::Avx512;
 }

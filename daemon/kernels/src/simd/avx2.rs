@@ -6,14 +6,15 @@
 //!
 //! No closures around intrinsics: they would be functions of their own, compiled without these instructions.
 
-use super::{Quants, Rows, Simd, U6, groups, intrinsics};
+use super::{Quants, Rows, Simd, U6, avxvnni, groups, intrinsics};
 use std::arch::x86_64::*;
 
-pub(in super::super) struct Avx2;
+/// With `VNNI`, sums of products are those of `avxvnni`.
+pub(in super::super) struct Avx2<const VNNI: bool>;
 
-impl Simd for Avx2 {
+impl<const VNNI: bool> Simd for Avx2<VNNI> {
     const LANES: usize = 8;
-    const PAIRS: bool = true;
+    const PAIRS: bool = !VNNI;
     type Bytes = __m256i;
     type Ints = __m256i;
     type Floats = __m256;
@@ -41,6 +42,9 @@ impl Simd for Avx2 {
     unsafe fn dots<Q: Quants, const M: usize>(quants: *const u8, x: Rows<M>) -> [__m256i; M] {
         // SAFETY: the caller's promise.
         unsafe {
+            if VNNI {
+                return avxvnni::dots::<Q, M>(quants, x);
+            }
             let mut sums = [_mm256_setzero_si256(); M];
             let ones = _mm256_set1_epi16(1);
             if Q::SIGNED {
@@ -79,6 +83,9 @@ impl Simd for Avx2 {
     ) -> [__m256; M] {
         // SAFETY: the caller's promise.
         unsafe {
+            if VNNI {
+                return avxvnni::scaled_dots(quants, scales, x);
+            }
             let mut scaled = [_mm256_setzero_si256(); M];
             let mut sums = scaled;
             for (r, sum) in sums.iter_mut().enumerate() {
@@ -121,7 +128,7 @@ unsafe fn add<Q: Quants, const G: usize, const M: usize>(
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        let weights = Q::group::<Avx2, G>(quants);
+        let weights = Q::group::<Avx2<false>, G>(quants);
         for (r, sum) in sums.iter_mut().enumerate() {
             let pairs = _mm256_maddubs_epi16(weights, _mm256_set1_epi32(*x.group(r, G)));
             *sum = _mm256_add_epi16(*sum, pairs);
