@@ -35,8 +35,9 @@ pub(crate) fn hear(child: &mut Child, beginning: &str) -> String {
 
 fn say(line: &str) {
     // The harness ends its own line after the test only.
-    println!("\n{line}");
-    std::io::stdout().flush().unwrap();
+    let mut out = std::io::stdout();
+    writeln!(out, "\n{line}").unwrap();
+    out.flush().unwrap();
 }
 
 #[test]
