@@ -1,5 +1,6 @@
 //! Drafters: whatever guesses continuations for the target to verify.
 
+pub mod lookup;
 mod model;
 
 pub use model::ModelDrafter;

@@ -1,0 +1,97 @@
+//! The drafter over a request's own text and its client's history.
+
+use std::collections::HashMap;
+
+use super::history::LONGEST_MATCH;
+use super::{ClientKey, Guess, History, Lookup, MAX_BYTES_PER_TOKEN};
+use crate::draft::{DraftRequest, Drafter};
+use crate::model::ModelError;
+use crate::verify::Draft;
+use crate::{SequenceId, TokenId};
+
+/// Drafts what followed the last time. Keeps an index per sequence, which becomes history of its client when the sequence
+/// is released.
+#[derive(Debug)]
+pub struct LookupDrafter {
+    sequences: HashMap<SequenceId, (Lookup, Option<ClientKey>)>,
+    history: History,
+}
+
+impl LookupDrafter {
+    /// A drafter whose history takes `history_bytes` at most, over all clients.
+    #[must_use]
+    pub fn new(history_bytes: usize) -> Self {
+        Self {
+            sequences: HashMap::new(),
+            history: History::new(history_bytes),
+        }
+    }
+
+    /// Guesses up to `max_len` tokens that follow `tokens`, all of the sequence so far; with 0 only keeps up. Without a
+    /// client the sequence neither uses nor becomes history.
+    pub fn guess(
+        &mut self,
+        id: SequenceId,
+        client: Option<ClientKey>,
+        tokens: &[TokenId],
+        max_len: usize,
+    ) -> Guess {
+        let (own, owner) = self.sequences.entry(id).or_default();
+        *owner = client;
+        if !tokens.starts_with(own.tokens()) {
+            *own = Lookup::new();
+        }
+        own.extend(&tokens[own.tokens().len()..]);
+        let guess = own.propose(max_len);
+        // A text that is being copied is a better source than one that merely resembles it.
+        let settled = max_len == 0 || guess.resumed || guess.match_length >= LONGEST_MATCH;
+        match client {
+            Some(client) if !settled => {
+                let other = self.history.propose(client, tokens, max_len);
+                if other.match_length > guess.match_length {
+                    return other;
+                }
+                guess
+            }
+            _ => guess,
+        }
+    }
+
+    /// What clients had before.
+    pub fn history(&mut self) -> &mut History {
+        &mut self.history
+    }
+}
+
+impl Drafter for LookupDrafter {
+    fn name(&self) -> &'static str {
+        "lookup"
+    }
+
+    fn draft(&mut self, requests: &mut [DraftRequest<'_>]) -> Result<Vec<Draft>, ModelError> {
+        let guesses = requests.iter().map(|request| {
+            self.guess(request.id, None, request.tokens, request.max_len)
+                .tokens
+        });
+        Ok(guesses.map(Draft::chain).collect())
+    }
+
+    fn release(&mut self, id: SequenceId) {
+        if let Some((text, Some(client))) = self.sequences.remove(&id) {
+            self.history.remember(client, text);
+        }
+    }
+
+    fn weight_bytes(&self) -> u64 {
+        0
+    }
+
+    fn cache_bytes(&self) -> u64 {
+        let own: usize = self.sequences.values().map(|(text, _)| text.bytes()).sum();
+        (own + self.history.bytes()) as u64
+    }
+
+    fn cache_bytes_per_position(&self) -> u64 {
+        MAX_BYTES_PER_TOKEN as u64
+    }
+}

@@ -1,0 +1,119 @@
+//! Bound, order of eviction and isolation of the history.
+
+use proptest::prelude::*;
+
+use super::super::{ClientKey, Guess, History, Lookup};
+use crate::TokenId;
+
+const A: ClientKey = ClientKey(1);
+const B: ClientKey = ClientKey(2);
+
+fn text(tokens: impl IntoIterator<Item = TokenId>) -> Lookup {
+    let mut lookup = Lookup::new();
+    lookup.extend(&tokens.into_iter().collect::<Vec<_>>());
+    lookup
+}
+
+/// Bytes of a remembered text.
+fn bytes(tokens: impl IntoIterator<Item = TokenId>) -> usize {
+    let mut history = History::new(usize::MAX);
+    history.remember(A, text(tokens));
+    history.bytes()
+}
+
+#[test]
+fn a_client_profits_from_what_it_had() {
+    let mut history = History::new(1 << 20);
+    history.remember(A, text(0..100));
+    let guess = history.propose(A, &[7, 50, 51, 52], 3);
+    assert_eq!((guess.match_length, guess.tokens), (3, vec![53, 54, 55]));
+}
+
+#[test]
+fn no_client_sees_what_another_had() {
+    let mut history = History::new(1 << 20);
+    history.remember(A, text(0..100));
+    assert_eq!(history.propose(B, &[50, 51, 52], 3), Guess::default());
+    history.remember(B, text([51, 52, 7]));
+    assert_eq!(history.propose(B, &[50, 51, 52], 3).tokens, [7]);
+    history.forget(B);
+    assert_eq!(history.propose(B, &[50, 51, 52], 3), Guess::default());
+    assert_eq!(history.propose(A, &[50, 51, 52], 1).tokens, [53]);
+}
+
+#[test]
+fn the_text_of_use_longest_ago_goes_first() {
+    let mut history = History::new(2 * bytes(0..100) + 64);
+    history.remember(A, text(0..100));
+    history.remember(B, text(1000..1100));
+    assert_eq!(history.propose(A, &[4], 1).tokens, [5]);
+    history.remember(A, text(2000..2100));
+    assert_eq!(
+        history.propose(B, &[1004], 1),
+        Guess::default(),
+        "B was of use longest ago"
+    );
+    assert_eq!(history.propose(A, &[4], 1).tokens, [5]);
+    assert_eq!(history.propose(A, &[2004], 1).tokens, [2005]);
+}
+
+#[test]
+fn a_conversation_that_went_on_counts_once() {
+    let mut history = History::new(1 << 20);
+    history.remember(A, text(0..100));
+    history.remember(A, text(0..200));
+    assert_eq!(history.bytes(), bytes(0..200));
+    history.remember(B, text(0..300));
+    assert_eq!(
+        history.bytes(),
+        bytes(0..200) + bytes(0..300),
+        "not across clients"
+    );
+}
+
+#[test]
+fn of_a_text_that_does_not_fit_the_end_is_kept() {
+    let mut history = History::new(bytes(0..1000));
+    history.remember(A, text(0..10_000));
+    assert!(history.bytes() > 0);
+    assert_eq!(history.propose(A, &[9990], 2).tokens, [9991, 9992]);
+    assert_eq!(history.propose(A, &[10], 2), Guess::default());
+}
+
+#[test]
+fn without_room_nothing_is_remembered() {
+    let mut history = History::new(0);
+    history.remember(A, text(0..100));
+    assert_eq!(history.bytes(), 0);
+    assert_eq!(history.propose(A, &[4], 1), Guess::default());
+}
+
+#[test]
+fn the_newer_of_equal_matches_counts() {
+    let mut history = History::new(1 << 20);
+    history.remember(A, text([1, 2, 3]));
+    history.remember(A, text([1, 2, 4]));
+    assert_eq!(history.propose(A, &[1, 2], 1).tokens, [4]);
+}
+
+proptest! {
+    #[test]
+    fn the_bound_holds_and_clients_stay_apart(
+        max_bytes in 0..40_000usize,
+        finished in prop::collection::vec((0..3u64, 1..300u32), 1..40),
+    ) {
+        let mut history = History::new(max_bytes);
+        for (client, length) in finished {
+            // A client's tokens tell whose they are.
+            let first = client as u32 * 1000;
+            history.remember(ClientKey(client), text((first..first + length).rev()));
+            prop_assert!(history.bytes() <= max_bytes);
+            for asking in 0..3 {
+                for owner in 0..3 {
+                    let guess = history.propose(ClientKey(asking), &[owner as u32 * 1000 + 1], 4);
+                    prop_assert!(asking == owner || guess == Guess::default());
+                }
+            }
+        }
+    }
+}

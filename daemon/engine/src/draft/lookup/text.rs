@@ -1,0 +1,162 @@
+//! One text and its index.
+
+use super::Guess;
+use super::automaton::{Automaton, Match};
+use crate::TokenId;
+
+/// Matches of this many tokens are where a text is being copied; where one breaks off is worth remembering.
+const LONG_MATCH: usize = 16;
+
+/// Tokens that may come between the end of a long match and the place where it resumes.
+const GAP: usize = 64;
+
+/// Most bytes that a [`Lookup`] takes per token of a long text, memory held for growth included.
+pub const MAX_BYTES_PER_TOKEN: usize = 160;
+
+/// A text that grows at its end and knows where its end occurred before.
+///
+/// Of several occurrences of the longest end the newest counts, except beside a long match that broke off less than 64
+/// tokens ago: there the one nearest to where that match would be by now, because an edit goes on after what it changed.
+#[derive(Debug)]
+pub struct Lookup {
+    tokens: Vec<TokenId>,
+    automaton: Automaton,
+    /// The longest end of the text that occurred before.
+    longest: Match,
+    /// The long match that is going on or broke off last.
+    copied: Option<Copied>,
+}
+
+/// A long match and how far it got.
+#[derive(Clone, Copy, Debug)]
+struct Copied {
+    /// Index of the token that followed it in its source.
+    source: usize,
+    /// Tokens of the text when it got there.
+    at: usize,
+}
+
+impl Default for Lookup {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Lookup {
+    /// An empty text.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            tokens: Vec::new(),
+            automaton: Automaton::new(),
+            longest: Match::default(),
+            copied: None,
+        }
+    }
+
+    /// Appends tokens, each in amortised constant time.
+    pub fn extend(&mut self, tokens: &[TokenId]) {
+        self.tokens.reserve(tokens.len());
+        for &token in tokens {
+            self.push(token);
+        }
+    }
+
+    fn push(&mut self, token: TokenId) {
+        self.longest = self.automaton.append(token);
+        let Match { length, source } = self.longest;
+        let at = self.tokens.len();
+        self.tokens.push(token);
+        // The match that is going on remains a longest one, whichever else is newer: none grows by more than a token.
+        let going_on = self
+            .copied
+            .filter(|copied| copied.at == at && self.tokens[copied.source] == token);
+        if let Some(copied) = going_on {
+            self.copied = Some(Copied {
+                source: copied.source + 1,
+                at: at + 1,
+            });
+        } else if length >= LONG_MATCH {
+            self.copied = Some(Copied { source, at: at + 1 });
+        }
+    }
+
+    /// Guesses up to `max_len` tokens that follow; none where the last token is new to the text.
+    #[must_use]
+    pub fn propose(&self, max_len: usize) -> Guess {
+        let Match { length, source } = self.longest;
+        if length == 0 || max_len == 0 {
+            return Guess::default();
+        }
+        let resumed = self.resumed();
+        Guess {
+            match_length: length,
+            resumed: matches!(resumed, Some((_, true))),
+            tokens: self.following(resumed.map_or(source, |(source, _)| source), max_len),
+        }
+    }
+
+    /// The source of the long match that is going on, or of one that resumes (true).
+    fn resumed(&self) -> Option<(usize, bool)> {
+        let copied = self.copied?;
+        let gap = self.tokens.len() - copied.at;
+        if gap == 0 {
+            return Some((copied.source, false));
+        }
+        let length = self.longest.length;
+        if gap > GAP || length >= LONG_MATCH {
+            return None;
+        }
+        let end = &self.tokens[self.tokens.len() - length..];
+        let expected = copied.source + gap;
+        let last = (expected + GAP).min(self.tokens.len() - 1);
+        (copied.source.max(length)..=last)
+            .filter(|&source| self.tokens[source - length..source] == *end)
+            .min_by_key(|source| source.abs_diff(expected))
+            .map(|source| (source, true))
+    }
+
+    /// What followed at `source`; where that reaches the end of the text, it repeats.
+    fn following(&self, source: usize, max_len: usize) -> Vec<TokenId> {
+        self.tokens[source..]
+            .iter()
+            .copied()
+            .cycle()
+            .take(max_len)
+            .collect()
+    }
+
+    /// Guesses what follows `context`, another text, from where its longest end occurred last in this one; never past
+    /// the end of this one.
+    #[must_use]
+    pub fn propose_for(&self, context: &[TokenId], max_len: usize) -> Guess {
+        let Match { length, source } = self.automaton.find(context);
+        let following = &self.tokens[source..];
+        if length == 0 || following.is_empty() {
+            return Guess::default();
+        }
+        Guess {
+            match_length: length,
+            resumed: false,
+            tokens: following[..max_len.min(following.len())].to_vec(),
+        }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn tokens(&self) -> &[TokenId] {
+        &self.tokens
+    }
+
+    /// Gives back memory that is held for growth.
+    pub fn shrink(&mut self) {
+        self.tokens.shrink_to_fit();
+        self.automaton.shrink();
+    }
+
+    /// Bytes allocated.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.tokens.capacity() * size_of::<TokenId>() + self.automaton.bytes()
+    }
+}
