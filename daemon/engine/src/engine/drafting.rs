@@ -1,52 +1,60 @@
 //! The drafts of a step.
 
 use super::Engine;
-use super::step::Share;
+use super::step::{Share, Step};
 use crate::draft::DraftRequest;
-use crate::policy::{self, Candidate};
+use crate::policy::{Batch, Candidate, DraftKind, Policy};
 use crate::sequence::Sequence;
 
 impl Engine {
     /// Drafts for the sequences that decode, as much as pays. A failing drafter is shed: its loss costs speed only.
-    pub(super) fn draft(&mut self, shares: &mut [Share]) {
+    pub(super) fn draft(&mut self, step: &mut Step) {
         let Some(drafter) = &mut self.drafter else {
             return;
         };
-        let rows: usize = shares.iter().map(|share| share.take).sum();
-        let decoding: Vec<usize> = (0..shares.len())
-            .filter(|&i| {
-                let sequence = &self.running[shares[i].index];
-                shares[i].complete && shares[i].take == 1 && sequence.request.speculation
-            })
-            .collect();
-        // One token is always chosen by the target itself, so a draft of all that remains is one too long.
-        let longest = |sequence: &Sequence| sequence.remaining() - 1;
-        let candidates: Vec<Candidate<'_>> = decoding
-            .iter()
-            .map(|&i| {
-                let sequence = &self.running[shares[i].index];
-                Candidate {
-                    state: &sequence.draft_state,
-                    max_len: longest(sequence),
-                }
-            })
-            .collect();
-        let mut room = self.options.max_step_rows.saturating_sub(rows);
-        let mut lengths = policy::draft_lengths(&self.costs, rows, &candidates);
-        for (length, &i) in lengths.iter_mut().zip(&decoding) {
-            let sequence = &self.running[shares[i].index];
-            if let Some(fixed) = sequence.request.draft_length {
-                *length = fixed.min(longest(sequence));
-            }
-            *length = (*length).min(room);
-            room -= *length;
+        let Step { shares, plan, .. } = step;
+        let decoding = |share: &&mut Share| share.complete && share.take == 1;
+        for (seat, share) in shares.iter_mut().filter(decoding).enumerate() {
+            share.seat = Some(seat);
         }
-
-        let wanted: Vec<(usize, usize)> = decoding
-            .into_iter()
-            .zip(lengths)
-            .filter(|(_, length)| *length > 0)
-            .collect();
+        let running = &self.running;
+        let seated = || shares.iter().filter(|share| share.seat.is_some());
+        let batch = Batch {
+            rows: shares.iter().map(|share| share.take).sum(),
+            running: seated().count(),
+            max_rows: self.options.max_step_rows,
+            positions: seated()
+                .map(|share| running[share.index].tokens.len())
+                .sum(),
+            prompt: shares.iter().any(|share| share.seat.is_none()),
+        };
+        let candidates = seated().map(|share| {
+            let sequence = &running[share.index];
+            Candidate {
+                state: &sequence.draft_state,
+                kinds: [sequence.request.speculation, false, false],
+                remaining: sequence.remaining(),
+                behind: [0; DraftKind::COUNT],
+                policy: sequence.request.draft_length.map(Policy::Fixed),
+            }
+        });
+        self.controller.plan(plan, batch, candidates);
+        // Lengths are fixed before anything is drawn, so they cannot depend on what is.
+        let mut wanted: Vec<(usize, usize)> = Vec::new();
+        for (i, share) in shares.iter().enumerate() {
+            let Some(seat) = share.seat else { continue };
+            let (mut length, mut survival) = (0, 1.0);
+            while plan.round(seat, DraftKind::Model, length, survival) {
+                match plan.offer(seat, DraftKind::Model, length, 0, survival, None) {
+                    Some(next) => survival = next,
+                    None => break,
+                }
+                length += 1;
+            }
+            if length > 0 {
+                wanted.push((i, length));
+            }
+        }
         if wanted.is_empty() {
             return;
         }

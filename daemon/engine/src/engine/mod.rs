@@ -12,7 +12,7 @@ use std::time::Instant;
 use crate::draft::Drafter;
 use crate::model::{LanguageModel, ModelError};
 use crate::pair::ModelPair;
-use crate::policy::CostModel;
+use crate::policy::Controller;
 use crate::sampling::InvalidParam;
 use crate::sequence::Sequence;
 use crate::tokenizer::Tokenizer;
@@ -108,7 +108,7 @@ pub struct Engine {
     options: EngineOptions,
     waiting: VecDeque<Sequence>,
     running: Vec<Sequence>,
-    costs: CostModel,
+    controller: Controller,
     next_id: u64,
     steps: u64,
     /// Memory for the next step.
@@ -143,7 +143,7 @@ impl Engine {
             options,
             waiting: VecDeque::new(),
             running: Vec::new(),
-            costs: CostModel::default(),
+            controller: Controller::default(),
             next_id: 0,
             steps: 0,
             step: step::Step::default(),
@@ -294,11 +294,12 @@ impl Engine {
                 )
             }
         };
+        let positions = sequence.tokens.len();
         Some(format!(
             "drafting did not pay in {} of {} steps: verifying two rows costs {:.2} plain steps{accepted}",
             stats.steps - stats.drafted_steps,
             stats.steps,
-            self.costs.step(2) / self.costs.step(1),
+            self.controller.costs().step(2, positions) / self.controller.costs().step(1, positions),
         ))
     }
 }

@@ -33,7 +33,6 @@ impl Engine {
         let chosen = path.iter().map(|node| nodes[*node].token);
         let commit = sequence.commit(chosen.chain([verdict.next]), self.tokenizer.end_tokens());
         let committed = commit.token_ids.len();
-        sequence.draft_state.record(nodes.len(), path.len());
         record(sequence, nodes.len(), path.len(), committed);
         outputs.push(Output::Tokens {
             id: sequence.id,

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use super::{Engine, StepError};
 use crate::model::{ModelError, Row, Slot};
+use crate::policy::{DraftKind, DraftTime, Evidence, NodeOutcome, Outcome, StepPlan, StepTimes};
 use crate::sequence::Sequence;
 use crate::verify::{Draft, Verdict, verify};
 use crate::{FinishReason, Output};
@@ -20,6 +21,8 @@ pub(super) struct Share {
     pub(super) draft: Draft,
     /// Index of its first row's logits among the wanted ones.
     first_logits: usize,
+    /// Its place in the plan, where it decodes and there is a drafter.
+    pub(super) seat: Option<usize>,
     /// What became of the draft, where a token is chosen.
     pub(super) verdict: Option<Verdict>,
     /// Tokens committed.
@@ -31,7 +34,8 @@ pub(super) struct Share {
 pub(super) struct Step {
     /// Decoding sequences first, then prompts, oldest first.
     order: Vec<usize>,
-    shares: Vec<Share>,
+    pub(super) shares: Vec<Share>,
+    pub(super) plan: StepPlan,
     rows: Vec<Row>,
     /// Rows whose logits are needed.
     want: Vec<usize>,
@@ -74,7 +78,7 @@ impl Engine {
         }
 
         self.schedule(step);
-        self.draft(&mut step.shares);
+        self.draft(step);
         let draft_ended = clock();
 
         self.rows(step);
@@ -105,21 +109,45 @@ impl Engine {
         Ok(())
     }
 
-    /// Books what the step took. Steps that carry prompt chunks say nothing about decoding.
-    fn learn(&mut self, step: &Step, [started, draft_ended, ended]: [Instant; 3]) {
-        let shares = &step.shares;
-        if !shares.iter().all(|share| share.complete && share.take == 1) {
+    /// Books what the step took and what became of its drafts.
+    fn learn(&mut self, step: &mut Step, [started, draft_ended, ended]: [Instant; 3]) {
+        let Step { shares, plan, .. } = step;
+        if self.drafter.is_none() || shares.iter().all(|share| share.seat.is_none()) {
             return;
         }
-        let drafted = shares.iter().map(|share| share.draft.nodes.len()).sum();
-        self.costs
-            .record_step(step.rows.len(), (ended - draft_ended).as_secs_f64());
-        self.costs
-            .record_draft(drafted, (draft_ended - started).as_secs_f64());
-        let plain = self.costs.step(shares.len());
+        let times = StepTimes {
+            rows: step.rows.len(),
+            drafts: &[DraftTime {
+                kind: DraftKind::Model,
+                round_seconds: (draft_ended - started).as_secs_f64(),
+                catch_up_tokens: 0,
+                catch_up_seconds: 0.0,
+            }],
+            verify: (ended - draft_ended).as_secs_f64(),
+            ..StepTimes::default()
+        };
+        self.controller.record_step(plan, &times);
         for share in shares {
-            let ledger = &mut self.running[share.index].draft_state.ledger;
-            ledger.book((ended - started).as_secs_f64(), share.committed, plain);
+            let (Some(seat), Some(verdict)) = (share.seat, &share.verdict) else {
+                continue;
+            };
+            let accepted = verdict.accepted.len();
+            let nodes: Vec<NodeOutcome> = (0..share.draft.len().min(accepted + 1))
+                .map(|depth| NodeOutcome {
+                    kind: DraftKind::Model,
+                    depth,
+                    sibling: 0,
+                    evidence: Evidence::None,
+                    accepted: depth < accepted,
+                })
+                .collect();
+            let outcome = Outcome {
+                committed: share.committed,
+                accepted,
+                nodes: &nodes,
+            };
+            let state = &mut self.running[share.index].draft_state;
+            self.controller.record(plan, seat, state, &outcome);
         }
     }
 
@@ -148,6 +176,7 @@ impl Engine {
                 complete: take == pending,
                 draft: Draft::default(),
                 first_logits: 0,
+                seat: None,
                 verdict: None,
                 committed: 0,
             });

@@ -1,102 +1,192 @@
-//! What steps and drafts cost on this machine, measured as they run.
+//! What steps and draft rounds cost on this machine, measured as they run.
 
-/// Weight of the newest measurement.
-const WEIGHT: f64 = 0.2;
-/// One measurement moves an estimate by at most this factor: a page fault is no trend.
-const CLAMP: f64 = 1.5;
-/// Row counts that are told apart; beyond, costs are extrapolated.
-const MAX_ROWS: usize = 64;
+use super::DraftKind;
+use super::curve::Curve;
 
-/// Measured cost, in seconds, of a target step by rows and of a drafted token.
-#[derive(Clone, Debug)]
-pub struct CostModel {
-    steps: [Option<f64>; MAX_ROWS + 1],
-    draft: Option<f64>,
+/// Attended positions of the first bucket; each further one has twice as many.
+const FIRST_POSITIONS: f64 = 256.0;
+/// Buckets: up to a million positions.
+const BUCKETS: usize = 13;
+/// A bucket whose share of a measurement is smaller learns nothing from it.
+const LEAST_SHARE: f64 = 0.1;
+/// Weight of the newest measurement of what catching up costs.
+const CATCH_UP_WEIGHT: f64 = 0.3;
+/// A draft round and a caught-up token before either was measured, in plain steps: the usual ratio of parameters, and
+/// the same spread over a batch.
+const ROUND_PRIOR: f64 = 1.0 / 20.0;
+const CATCH_UP_PRIOR: f64 = 1.0 / 100.0;
+
+/// Seconds by rows and attended positions: curves at powers of two of the positions, linear between them.
+#[derive(Clone, Debug, Default)]
+struct Surface {
+    buckets: [Option<Box<Curve>>; BUCKETS],
 }
 
-impl Default for CostModel {
-    fn default() -> Self {
-        Self {
-            steps: [None; MAX_ROWS + 1],
-            draft: None,
+/// The two buckets around so many positions, and the second one's share.
+fn locate(positions: usize) -> (usize, f64) {
+    let scaled = (positions as f64 / FIRST_POSITIONS).max(1.0);
+    let bucket = (scaled.log2().floor() as usize).min(BUCKETS - 2);
+    (bucket, (scaled / 2f64.powi(bucket as i32) - 1.0).min(1.0))
+}
+
+impl Surface {
+    fn nearest(&self, bucket: usize) -> Option<&Curve> {
+        let known = (0..BUCKETS).filter(|&other| self.buckets[other].is_some());
+        let nearest = known.min_by_key(|&other| other.abs_diff(bucket))?;
+        self.buckets[nearest].as_deref()
+    }
+
+    fn at(&self, rows: usize, positions: usize) -> Option<f64> {
+        let (bucket, share) = locate(positions);
+        let (low, high) = (self.nearest(bucket)?, self.nearest(bucket + 1)?);
+        Some((1.0 - share) * low.at(rows) + share * high.at(rows))
+    }
+
+    fn record(&mut self, rows: usize, positions: usize, seconds: f64) {
+        let estimate = self.at(rows, positions);
+        let (bucket, share) = locate(positions);
+        for (bucket, share) in [(bucket, 1.0 - share), (bucket + 1, share)] {
+            if share < LEAST_SHARE {
+                continue;
+            }
+            if self.buckets[bucket].is_none() {
+                // What is known of shorter or longer contexts is a better start than nothing.
+                let start = self.nearest(bucket).cloned().unwrap_or_else(Curve::new);
+                self.buckets[bucket] = Some(Box::new(start));
+            }
+            if let Some(curve) = &mut self.buckets[bucket] {
+                // Both ends of the line are off by the factor by which their mixture is.
+                let measured =
+                    estimate.map_or(seconds, |estimate| curve.at(rows) * seconds / estimate);
+                curve.record(rows, measured, (2.0 * share).min(1.0));
+            }
         }
     }
+
+    fn age(&self, rows: usize, positions: usize) -> (u32, u32) {
+        let (bucket, share) = locate(positions);
+        let bucket = if share > 0.5 { bucket + 1 } else { bucket };
+        self.nearest(bucket).map_or((0, 0), |curve| curve.age(rows))
+    }
+}
+
+/// Measured cost, in seconds, of target steps by rows and attended positions, and of draft rounds.
+///
+/// Attended positions are the cached positions of all sequences of the step together: what attention has to read.
+#[derive(Clone, Debug, Default)]
+pub struct CostModel {
+    steps: Surface,
+    rounds: [Surface; DraftKind::COUNT],
+    catch_up: [Option<f64>; DraftKind::COUNT],
 }
 
 impl CostModel {
-    /// Takes a measured step of `rows` rows.
-    pub fn record_step(&mut self, rows: usize, seconds: f64) {
-        if let Some(estimate) = self.steps.get_mut(rows) {
-            blend(estimate, seconds);
-        }
+    /// Takes a measured decoding step: the target's forward and what is done with it, without drafting. Steps that carry
+    /// prompt chunks say nothing about decoding and must not be recorded.
+    pub fn record_step(&mut self, rows: usize, positions: usize, seconds: f64) {
+        self.steps.record(rows, positions, seconds);
     }
 
-    /// Takes a measured draft of `tokens` tokens in all.
-    pub fn record_draft(&mut self, tokens: usize, seconds: f64) {
+    /// Takes a measured forward of a drafter over `rows` rows.
+    pub fn record_round(&mut self, kind: DraftKind, rows: usize, positions: usize, seconds: f64) {
+        self.rounds[kind.index()].record(rows, positions, seconds);
+    }
+
+    /// Takes what a drafter needed to take in tokens that it had missed.
+    pub fn record_catch_up(&mut self, kind: DraftKind, tokens: usize, seconds: f64) {
         if tokens > 0 {
-            blend(&mut self.draft, seconds / tokens as f64);
+            let measured = seconds / tokens as f64;
+            let estimate = &mut self.catch_up[kind.index()];
+            *estimate =
+                Some(estimate.map_or(measured, |old| old + CATCH_UP_WEIGHT * (measured - old)));
         }
     }
 
-    /// Expected seconds of a step of `rows` rows: measured, or interpolated between measured neighbours. Beyond them
-    /// a row is taken to cost a quarter of a step, which is cheap enough to be tried and then measured.
+    /// Expected seconds of a step, non-decreasing in rows; 1 while nothing was measured.
     #[must_use]
-    pub fn step(&self, rows: usize) -> f64 {
-        let measured = |rows: usize| {
-            self.steps
-                .get(rows)
-                .copied()
-                .flatten()
-                .map(|cost| (rows as f64, cost))
-        };
-        let below = (1..=rows.min(MAX_ROWS)).rev().find_map(measured);
-        let above = (rows..=MAX_ROWS).find_map(measured);
-        let target = rows as f64;
-        match (below, above) {
-            (Some((low, cost)), Some((high, _))) if low == high => cost,
-            (Some((low, low_cost)), Some((high, high_cost))) => {
-                low_cost + (high_cost - low_cost) * (target - low) / (high - low)
-            }
-            (Some((low, cost)), None) => cost * (1.0 + 0.25 * (target - low) / low.max(1.0)),
-            (None, Some((_, cost))) => cost,
-            (None, None) => 1.0,
+    pub fn step(&self, rows: usize, positions: usize) -> f64 {
+        self.steps.at(rows, positions).unwrap_or(1.0)
+    }
+
+    /// Expected seconds of a drafter's forward; nothing for no rows, and for lookup.
+    #[must_use]
+    pub fn round(&self, kind: DraftKind, rows: usize, positions: usize) -> f64 {
+        if rows == 0 || kind == DraftKind::Lookup {
+            return 0.0;
         }
+        let prior = || ROUND_PRIOR * self.step(1, positions);
+        self.rounds[kind.index()]
+            .at(rows, positions)
+            .unwrap_or_else(prior)
     }
 
-    /// Expected seconds to draft `tokens` tokens.
+    /// Expected seconds for a drafter to take in `tokens` tokens that it has missed.
     #[must_use]
-    pub fn draft(&self, tokens: usize) -> f64 {
-        // Unmeasured: a twentieth of a step, as the usual ratio of parameters suggests.
-        self.draft.unwrap_or_else(|| self.step(1) / 20.0) * tokens as f64
+    pub fn catch_up(&self, kind: DraftKind, tokens: usize, positions: usize) -> f64 {
+        let prior = || CATCH_UP_PRIOR * self.step(1, positions);
+        tokens as f64 * self.catch_up[kind.index()].unwrap_or_else(prior)
     }
-}
 
-fn blend(estimate: &mut Option<f64>, measured: f64) {
-    *estimate = Some(match *estimate {
-        Some(old) => old + WEIGHT * (measured.clamp(old / CLAMP, old * CLAMP) - old),
-        None => measured,
-    });
+    /// Whether a step of `rows` rows, as it is without drafts, should be measured again.
+    ///
+    /// A pair whose drafts always pay takes no plain step, and then nothing says any more what one would cost: gains and
+    /// the ledger would be measured against the past. Drift that all row counts share reaches a stale one through the
+    /// others; for the rest a plain step is taken when the last one is 4, 16, 64 and then 256 steps ago. At a speed-up of
+    /// two that costs one token in 512.
+    #[must_use]
+    pub fn needs_plain_step(&self, rows: usize, positions: usize) -> bool {
+        if self.steps.at(rows, positions).is_none() {
+            return true;
+        }
+        let (count, age) = self.steps.age(rows, positions);
+        count > 0 && age >= 4_u32.saturating_pow(count).min(256)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn costs_are_interpolated_between_measurements() {
-        let mut costs = CostModel::default();
-        costs.record_step(1, 1.0);
-        costs.record_step(5, 3.0);
-        assert!((costs.step(3) - 2.0).abs() < 1e-9);
-        assert!((costs.step(1) - 1.0).abs() < 1e-9);
-        assert!(costs.step(6) > 3.0);
+    /// 1 second and 1 more per 4,096 positions, a tenth for each further row.
+    fn truth(rows: usize, positions: usize) -> f64 {
+        1.0 + positions as f64 / 4096.0 + 0.1 * (rows - 1) as f64
     }
 
     #[test]
-    fn an_outlier_moves_little() {
+    fn costs_follow_a_growing_context() {
         let mut costs = CostModel::default();
-        costs.record_step(1, 1.0);
-        costs.record_step(1, 100.0);
-        assert!(costs.step(1) < 1.2);
+        let mut worst: f64 = 0.0;
+        for positions in 300..6000 {
+            let rows = if positions % 50 == 0 { 1 } else { 4 };
+            costs.record_step(rows, positions, truth(rows, positions));
+            for rows in [1, 4] {
+                let off = costs.step(rows, positions) / truth(rows, positions) - 1.0;
+                worst = worst.max(off.abs() * f64::from(u8::from(positions > 500)));
+            }
+        }
+        assert!(worst < 0.05, "{worst}");
+        // A shorter context again: what was learned there still holds.
+        assert!((costs.step(1, 700) / truth(1, 700) - 1.0).abs() < 0.05);
+    }
+
+    #[test]
+    fn longer_contexts_than_seen_cost_at_least_as_much() {
+        let mut costs = CostModel::default();
+        (0..20).for_each(|_| costs.record_step(2, 1000, 1.5));
+        assert!((costs.step(2, 100_000) - 1.5).abs() < 1e-9);
+        assert!((costs.step(2, 10) - 1.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn plain_steps_are_asked_for_ever_less() {
+        let mut costs = CostModel::default();
+        let mut plain = Vec::new();
+        for step in 0..1500 {
+            let refresh = costs.needs_plain_step(1, 100);
+            plain.extend(refresh.then_some(step));
+            costs.record_step(if refresh { 1 } else { 5 }, 100, 1.0);
+        }
+        assert_eq!(plain[0], 0);
+        assert!((7..=9).contains(&plain.len()), "{plain:?}");
     }
 }

@@ -1,0 +1,178 @@
+//! What is known of a pair, and the plan of a step that follows from it.
+
+use super::acceptance::Acceptance;
+use super::calibration::{Calibration, Matches};
+use super::price::{self, MOST_SEATS};
+use super::seat::{Mode, Seat, View};
+use super::{CostModel, DraftKind, DraftState, Policy, Protection, SpeculationStats, StepPlan};
+
+/// A pair's history with one drafter.
+#[derive(Clone, Debug, Default)]
+pub(super) struct History {
+    pub(super) acceptance: Acceptance,
+    pub(super) calibration: Calibration,
+    pub(super) matches: Matches,
+}
+
+/// Decides how much is drafted, for all requests of a pair.
+#[derive(Clone, Debug, Default)]
+pub struct Controller {
+    pub(super) policy: Policy,
+    pub(super) protection: Protection,
+    pub(super) costs: CostModel,
+    pub(super) histories: [History; DraftKind::COUNT],
+    pub(super) stats: SpeculationStats,
+}
+
+/// The step that is planned, without drafts.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch {
+    /// Its rows.
+    pub rows: usize,
+    /// Requests that choose a token in it.
+    pub running: usize,
+    /// Most rows that it may have with drafts.
+    pub max_rows: usize,
+    /// Cached positions of all its sequences together.
+    pub positions: usize,
+    /// Whether it carries prompt chunks.
+    pub prompt: bool,
+}
+
+/// A request that chooses tokens in the step; those that may not draft are candidates too, for they wait for those that do.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate<'a> {
+    /// What is known of it.
+    pub state: &'a DraftState,
+    /// Which kinds of drafter may serve it, by [`DraftKind::ALL`].
+    pub kinds: [bool; DraftKind::COUNT],
+    /// Tokens that it may still generate.
+    pub remaining: usize,
+    /// Tokens beyond the newest that each drafter has yet to take in.
+    pub behind: [usize; DraftKind::COUNT],
+    /// A policy of its own.
+    pub policy: Option<Policy>,
+}
+
+impl Controller {
+    /// Makes a controller that knows nothing yet.
+    #[must_use]
+    pub fn new(policy: Policy, protection: Protection) -> Self {
+        Self {
+            policy,
+            protection,
+            ..Self::default()
+        }
+    }
+
+    /// What steps and rounds cost.
+    #[must_use]
+    pub fn costs(&self) -> &CostModel {
+        &self.costs
+    }
+
+    /// What speculation did for the pair so far.
+    #[must_use]
+    pub fn stats(&self) -> &SpeculationStats {
+        &self.stats
+    }
+
+    /// Plans a step. The first steps of a pair, and a few later ones, are plain, to know what plain decoding costs.
+    pub fn plan<'a>(
+        &self,
+        plan: &mut StepPlan,
+        batch: Batch,
+        candidates: impl Iterator<Item = Candidate<'a>>,
+    ) {
+        plan.begin(&self.costs, batch);
+        for (calibration, history) in plan.calibration.iter_mut().zip(&self.histories) {
+            calibration.clone_from(&history.calibration);
+        }
+        let mut pace = 0.0;
+        for candidate in candidates {
+            let seat = self.seat(plan, &candidate);
+            pace += candidate.state.pace.speedup() / batch.running as f64;
+            if seat.bounded && self.protection == Protection::EachRequest {
+                plan.room = plan.room.min(seat.room);
+            }
+            plan.seats.push(seat);
+        }
+        let measure = !batch.prompt && self.costs.needs_plain_step(batch.rows, batch.positions);
+        let common_room = plan.room;
+        for seat in &mut plan.seats {
+            seat.forced = seat.bounded && seat.room.min(common_room) <= 0.0;
+            if self.protection == Protection::EachRequest {
+                seat.room = f64::INFINITY;
+            }
+            if measure || seat.forced {
+                seat.close();
+            }
+        }
+        let forecast = price::forecast(&plan.costs, &plan.seats, &mut plan.chains);
+        // What requests achieve counts looked-up tokens too, which no forecast knows of.
+        let achieved = pace * batch.running as f64 / plan.plain;
+        plan.price = forecast.rate.max(achieved);
+        for (index, seat) in plan.seats.iter_mut().enumerate() {
+            if seat.length.is_none() {
+                let drafts = index < MOST_SEATS && forecast.drafting >> index & 1 == 1;
+                seat.settle(drafts);
+            }
+        }
+    }
+
+    /// What is known of a request, with every drafter open that it may use.
+    fn seat(&self, plan: &StepPlan, candidate: &Candidate<'_>) -> Seat {
+        let state = candidate.state;
+        let policy = candidate.policy.unwrap_or(self.policy);
+        let bounded = policy == Policy::Goodput;
+        let mut seat = Seat {
+            max_depth: candidate.remaining.saturating_sub(1),
+            bounded,
+            room: if bounded {
+                state.ledger.room(plan.plain)
+            } else {
+                f64::INFINITY
+            },
+            length: match policy {
+                Policy::Goodput => None,
+                Policy::Threshold => Some(state.window.draft_length()),
+                Policy::Fixed(length) => Some(length),
+            },
+            tokens: 1.0,
+            ..Seat::default()
+        };
+        for kind in DraftKind::ALL {
+            let index = kind.index();
+            if !candidate.kinds[index] {
+                continue;
+            }
+            let (track, history) = (&state.tracks[index], &self.histories[index]);
+            let behind = candidate.behind[index];
+            let catch_up_seconds = self.costs.catch_up(kind, behind, plan.positions);
+            seat.views[index] = View {
+                mode: Mode::Open,
+                probe_due: !plan.prompt && track.probe.due(catch_up_seconds / plan.plain),
+                parked: track.probe.parked(),
+                rates: std::array::from_fn(|depth| track.acceptance.at(depth, &history.acceptance)),
+                bias: track.bias,
+                matches: track.matches.rates(&history.matches),
+                offered: track.acceptance.offered(),
+                catch_up_seconds,
+                ..View::default()
+            };
+            let outlook = price::outlook(&plan.costs, &seat, kind, plan.running);
+            let view = &mut seat.views[index];
+            view.outlook = outlook;
+            // What catching up costs must come in again before the request ends.
+            let saved = candidate.remaining as f64 * plan.plain * (1.0 - 1.0 / outlook.max(1.0));
+            if bounded && catch_up_seconds > saved.max(0.1 * plan.plain) {
+                view.mode = Mode::Closed;
+            }
+        }
+        if policy == Policy::Threshold {
+            seat.threshold(state.window.acceptance());
+        }
+        seat.single(price::lead(&seat));
+        seat
+    }
+}

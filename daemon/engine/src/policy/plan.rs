@@ -1,0 +1,262 @@
+//! One step's admission of drafted tokens.
+
+use super::acceptance::DEPTHS;
+use super::calibration::Calibration;
+use super::plan_costs::{Costs, Rounds};
+use super::price::Chain;
+use super::seat::{Mode, Seat};
+use super::{Batch, CostModel, DraftKind, MAX_DRAFT_LENGTH, SpeculationStats};
+
+/// Decides, token by token, what is drafted and verified in one step. Made by [`super::Controller::plan`], kept and filled
+/// again for the next step.
+///
+/// Requests are named by their place among the candidates. Drafters come in the order of their cost: lookup first, since
+/// its guesses are free and change what the rest is worth. Within a drafter all requests are asked for one depth before any
+/// is for the next, so that rows go to those who need them most.
+#[derive(Clone, Debug, Default)]
+pub struct StepPlan {
+    pub(super) costs: Costs,
+    pub(super) calibration: [Calibration; DraftKind::COUNT],
+    pub(super) seats: Vec<Seat>,
+    pub(super) chains: Vec<Chain>,
+    pub(super) rounds: Rounds,
+    /// Tokens per second that time is worth.
+    pub(super) price: f64,
+    /// Seconds that drafts may still add to the step for everyone's sake.
+    pub(super) room: f64,
+    /// Seconds that drafts are expected to add so far.
+    pub(super) extra: f64,
+    /// Drafted rows so far.
+    pub(super) drafted: usize,
+    pub(super) running: usize,
+    pub(super) positions: usize,
+    pub(super) prompt: bool,
+    /// Seconds of the plain step of the same requests.
+    pub(super) plain: f64,
+    /// Seconds that the step would have taken without drafts; known afterwards.
+    pub(super) without_drafts: f64,
+    /// Seconds that it took; known afterwards.
+    pub(super) seconds: SpeculationStats,
+}
+
+impl StepPlan {
+    /// Starts over for another step.
+    pub(super) fn begin(&mut self, model: &CostModel, batch: Batch) {
+        self.plain = model.step(batch.running, batch.positions);
+        self.costs.read(model, batch, self.plain);
+        self.seats.clear();
+        self.rounds = Rounds::default();
+        (self.extra, self.drafted, self.room) = (0.0, 0, f64::INFINITY);
+        (self.running, self.positions, self.prompt) =
+            (batch.running, batch.positions, batch.prompt);
+    }
+
+    /// Whether a forward of drafter `kind`, to learn what may follow a node of this `survival` at `depth` − 1 (the
+    /// committed tokens: survival 1, depth 0), pays; books it if so. Must be asked once for each request that the drafter
+    /// could serve, at depth 0 too.
+    ///
+    /// Looks ahead: it pays if for some n ≥ 1 the n tokens to be expected from here on are worth the time of their rounds
+    /// and rows.
+    #[must_use]
+    pub fn round(&mut self, sequence: usize, kind: DraftKind, depth: usize, survival: f64) -> bool {
+        let Some(seat) = self.seats.get_mut(sequence) else {
+            return false;
+        };
+        seat.views[kind.index()].asked = true;
+        let (seat, view) = (*seat, seat.views[kind.index()]);
+        if seat.left(depth) == 0 || self.drafted >= self.costs.most_rows() || depth >= DEPTHS {
+            return false;
+        }
+        let pays = match view.mode {
+            Mode::Absent | Mode::Closed => false,
+            Mode::Probe => depth == 0 && view.rounds == 0,
+            // The forecast over all requests has already said so.
+            Mode::Open if seat.length.is_some() || (depth == 0 && seat.covered == 0.0) => true,
+            Mode::Open => {
+                let first = seat.survival(kind, depth, survival, view.rate(depth) * view.offered);
+                // Of the rows that shared the last round as many may share this one.
+                let shared = match depth {
+                    0 => 1,
+                    _ => self.rounds.rows(kind, depth - 1),
+                };
+                let shared = shared.max(self.rounds.rows(kind, depth) + 1);
+                let round = self.costs.round(kind, shared) / shared as f64;
+                self.pays(&seat, kind, depth, first, round)
+            }
+        };
+        let mut seconds = if depth == 0 {
+            view.catch_up_seconds
+        } else {
+            0.0
+        };
+        let mut rounds = self.rounds;
+        seconds += rounds.add(&self.costs, kind, depth);
+        // A round without a row to verify is in vain: both must fit.
+        if !pays || !self.fits(&seat, seconds + self.row_seconds(1)) {
+            return false;
+        }
+        self.rounds = rounds;
+        self.seats[sequence].views[kind.index()].rounds += 1;
+        self.book(sequence, seconds);
+        true
+    }
+
+    /// Whether to offer a token at `depth`, below a parent of `parent_survival`, for verification; admits it if so and returns
+    /// its survival. `confidence` belongs to the distribution that it is drawn from, never to the token: its largest
+    /// probability, for the j-th `sibling` (from 0) the j-th largest; `None` where that is not known. Siblings are
+    /// offered in order, and none after one that was refused.
+    #[must_use]
+    pub fn offer(
+        &mut self,
+        sequence: usize,
+        kind: DraftKind,
+        depth: usize,
+        sibling: usize,
+        parent_survival: f64,
+        confidence: Option<f64>,
+    ) -> Option<f64> {
+        let seat = *self.seats.get(sequence)?;
+        let view = &seat.views[kind.index()];
+        let calibration = &self.calibration[kind.index()];
+        let rate = view.estimate(calibration, depth, sibling, confidence);
+        let survival = seat.survival(kind, depth, parent_survival, rate);
+        if seat.left(depth) == 0 || self.drafted >= self.costs.most_rows() {
+            return None;
+        }
+        let pays = match seat.length {
+            Some(_) => sibling == 0,
+            None => self.pays(&seat, kind, depth, survival, 0.0),
+        };
+        let admitted = match view.mode {
+            Mode::Absent | Mode::Closed => false,
+            Mode::Probe => depth == 0 && sibling == 0,
+            Mode::Open => pays,
+        };
+        if !admitted || !self.fits(&seat, self.row_seconds(1)) {
+            return None;
+        }
+        self.seats[sequence].views[kind.index()].paying_rounds += usize::from(pays && sibling == 0);
+        self.admit(sequence, kind, 1, survival);
+        Some(survival)
+    }
+
+    /// How many of `guessed` tokens, which continue a match of `match_length` tokens in the text so far, are worth
+    /// verifying; admits them.
+    #[must_use]
+    pub fn offer_guess(&mut self, sequence: usize, match_length: usize, guessed: usize) -> usize {
+        let kind = DraftKind::Lookup;
+        let Some(seat) = self.seats.get(sequence).copied() else {
+            return 0;
+        };
+        self.seats[sequence].views[kind.index()].asked = true;
+        let view = &seat.views[kind.index()];
+        let most = guessed
+            .min(seat.left(0))
+            .min(self.costs.most_rows() - self.drafted);
+        if most == 0 || matches!(view.mode, Mode::Absent | Mode::Closed) {
+            return 0;
+        }
+        let (mut survival, mut gain, mut best) = (1.0, 0.0, (0.0, 0, 0.0));
+        for tokens in 1..=most {
+            survival *= view.matches.at(match_length + tokens - 1);
+            gain += survival;
+            let seconds = self.row_seconds(tokens);
+            if !self.fits(&seat, seconds) {
+                break;
+            }
+            let value = gain - self.price * seconds;
+            if value > best.0 || seat.length.is_some() {
+                best = (value, tokens, gain);
+            }
+        }
+        let (_, mut tokens, mut gain) = best;
+        if tokens == 0 && view.probe_due && self.fits(&seat, self.row_seconds(1)) {
+            self.seats[sequence].views[kind.index()].mode = Mode::Probe;
+            (tokens, gain) = (1, view.matches.at(match_length));
+        }
+        if tokens > 0 {
+            self.seats[sequence].covered = view.matches.at(match_length);
+            self.admit(sequence, kind, tokens, gain);
+        }
+        tokens
+    }
+
+    /// Whether a request's cache in the drafter `kind` should be dropped: it has not paid for long. A probe or a better
+    /// outlook brings it back, and what that costs is booked.
+    #[must_use]
+    pub fn parked(&self, sequence: usize, kind: DraftKind) -> bool {
+        let view = self
+            .seats
+            .get(sequence)
+            .map(|seat| &seat.views[kind.index()]);
+        view.is_some_and(|view| view.parked && matches!(view.mode, Mode::Closed | Mode::Absent))
+    }
+
+    /// Whether the request's draft only tries whether drafting pays again.
+    #[must_use]
+    pub fn probes(&self, sequence: usize) -> bool {
+        self.seats.get(sequence).is_some_and(Seat::probes)
+    }
+
+    /// Drafted rows admitted so far.
+    #[must_use]
+    pub fn drafted(&self) -> usize {
+        self.drafted
+    }
+
+    /// Expected tokens of the step over all requests, with what was admitted so far.
+    #[must_use]
+    pub fn expected_tokens(&self) -> f64 {
+        self.seats.iter().map(|seat| seat.tokens).sum()
+    }
+
+    /// The part of the time added by drafts that is a request's own.
+    pub(super) fn part(&self, seat: &Seat) -> f64 {
+        let total: f64 = self.seats.iter().map(Seat::weight).sum();
+        if total > 0.0 {
+            seat.weight() / total
+        } else {
+            1.0 / self.seats.len().max(1) as f64
+        }
+    }
+
+    /// Whether for some n the next n tokens of a chain, whose first has survival `first`, are worth their rows and rounds.
+    /// The first token's round costs `round` on top.
+    fn pays(&self, seat: &Seat, kind: DraftKind, depth: usize, first: f64, round: f64) -> bool {
+        let view = &seat.views[kind.index()];
+        let (mut survival, mut gain, mut seconds) = (first, 0.0, round);
+        let most = seat.left(depth).min(self.costs.most_rows() - self.drafted);
+        (1..=most.min(MAX_DRAFT_LENGTH)).any(|tokens| {
+            gain += survival;
+            let pays = gain > self.price * (seconds + self.row_seconds(tokens));
+            survival *= view.rate(depth + tokens) * view.offered;
+            seconds += self.costs.round(kind, 1);
+            pays
+        })
+    }
+
+    /// Seconds that so many more rows add to the step.
+    fn row_seconds(&self, rows: usize) -> f64 {
+        self.costs.step(self.drafted + rows) - self.costs.step(self.drafted)
+    }
+
+    /// Whether losing so many seconds more stays within every bound.
+    fn fits(&self, seat: &Seat, seconds: f64) -> bool {
+        !seat.bounded || (self.extra + seconds <= self.room && seat.extra + seconds <= seat.room)
+    }
+
+    fn book(&mut self, sequence: usize, seconds: f64) {
+        self.extra += seconds;
+        self.seats[sequence].extra += seconds;
+    }
+
+    fn admit(&mut self, sequence: usize, kind: DraftKind, rows: usize, tokens: f64) {
+        let seconds = self.row_seconds(rows);
+        self.book(sequence, seconds);
+        self.drafted += rows;
+        let seat = &mut self.seats[sequence];
+        seat.tokens += tokens;
+        seat.nodes += rows;
+        seat.views[kind.index()].nodes += rows;
+    }
+}

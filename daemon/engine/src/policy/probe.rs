@@ -1,0 +1,133 @@
+//! When a drafter that does not pay is tried again, and when its cache is not worth keeping.
+
+/// Plain steps before the first probe.
+const FIRST: u32 = 4;
+/// Most plain steps between probes.
+const LONGEST: u32 = 512;
+/// A better outlook than any since drafting stopped, by so much, starts the back-off anew.
+const RISE: f64 = 0.05;
+/// Plain steps to wait per plain step that the drafter needs to catch up: catching up costs 1 % at most.
+const CATCH_UP_WAIT: f64 = 100.0;
+/// Steps without a chosen draft after which the drafter's cache is dropped.
+const PARK_AFTER: u32 = 256;
+
+/// How a step used a drafter for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// It could not have drafted: no match, no room, speculation off.
+    Absent,
+    /// It could have and did not: it does not pay.
+    Declined,
+    /// It was asked although it does not look like paying, to see whether that is still so.
+    Probe,
+    /// It was asked because it pays.
+    Chosen,
+}
+
+/// Exponential back-off: after 4 steps that decline a drafter, then 8, up to 512.
+///
+/// The outlook is the best expected speed with the drafter over the speed without. When it rises, because probes were
+/// accepted or costs changed, the back-off starts anew; since it must rise above every value since the drafter was last
+/// chosen, text that is hopeless but not hopeless enough to sink further is not probed for ever at short intervals.
+#[derive(Clone, Debug)]
+pub(super) struct Probe {
+    waited: u32,
+    interval: u32,
+    best_outlook: f64,
+    idle: u32,
+}
+
+impl Default for Probe {
+    fn default() -> Self {
+        Self {
+            waited: 0,
+            interval: FIRST,
+            best_outlook: 0.0,
+            idle: 0,
+        }
+    }
+}
+
+impl Probe {
+    /// Whether to probe now, where catching up costs so many plain steps.
+    #[must_use]
+    pub(super) fn due(&self, catch_up_steps: f64) -> bool {
+        f64::from(self.waited) >= f64::from(self.interval) + CATCH_UP_WAIT * catch_up_steps
+    }
+
+    /// Whether the drafter has not paid for so long that keeping its cache for this request is a waste of memory.
+    #[must_use]
+    pub(super) fn parked(&self) -> bool {
+        self.idle >= PARK_AFTER
+    }
+
+    /// Learns how a step used the drafter, and with what outlook.
+    pub(super) fn record(&mut self, used: Use, outlook: f64) {
+        match used {
+            Use::Absent => return,
+            Use::Chosen => {
+                *self = Self::default();
+                return;
+            }
+            Use::Declined => self.waited = self.waited.saturating_add(1),
+            Use::Probe => {
+                self.waited = 0;
+                self.interval = (self.interval * 2).min(LONGEST);
+            }
+        }
+        self.idle = self.idle.saturating_add(1);
+        if outlook > self.best_outlook + RISE {
+            self.best_outlook = outlook;
+            self.interval = FIRST;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn probes(steps: usize, outlook: impl Fn(usize) -> f64) -> Vec<usize> {
+        let mut probe = Probe::default();
+        let mut seen = Vec::new();
+        for step in 0..steps {
+            let due = probe.due(0.0);
+            seen.extend(due.then_some(step));
+            probe.record(if due { Use::Probe } else { Use::Declined }, outlook(step));
+        }
+        seen
+    }
+
+    #[test]
+    fn hopeless_text_is_probed_ever_less() {
+        let seen = probes(2000, |_| 0.7);
+        assert!(seen.len() <= 10, "{seen:?}");
+        assert!(
+            seen.windows(3).all(|w| w[2] - w[1] >= w[1] - w[0]),
+            "{seen:?}"
+        );
+    }
+
+    #[test]
+    fn a_rising_outlook_is_probed_at_once_and_a_wavering_one_is_not() {
+        let rising = probes(1100, |step| if step < 1000 { 0.7 } else { 0.9 });
+        assert!(
+            rising.iter().filter(|&&step| step >= 1000).count() >= 3,
+            "{rising:?}"
+        );
+        let wavering = probes(2000, |step| 0.7 + 0.2 * f64::from(u8::from(step % 7 == 0)));
+        assert!(wavering.len() <= 12, "{wavering:?}");
+    }
+
+    #[test]
+    fn a_drafter_that_is_not_chosen_for_long_is_parked_until_it_is() {
+        let mut probe = Probe::default();
+        for _ in 0..PARK_AFTER {
+            assert!(!probe.parked());
+            probe.record(Use::Declined, 0.5);
+        }
+        assert!(probe.parked() && probe.due(0.0) && !probe.due(10.0));
+        probe.record(Use::Chosen, 1.2);
+        assert!(!probe.parked());
+    }
+}

@@ -1,0 +1,4 @@
+//! The controller on synthetic texts and machines.
+
+mod sim;
+mod steady;

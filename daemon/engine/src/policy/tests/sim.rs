@@ -1,0 +1,258 @@
+//! A machine and texts that exist in numbers only.
+
+use crate::policy::{
+    Batch, Candidate, Controller, DraftKind, DraftState, DraftTime, Evidence, NodeOutcome, Outcome,
+    Policy, Protection, StepPlan, StepTimes,
+};
+
+/// Uniform numbers in [0, 1).
+pub(super) struct Dice(pub(super) u64);
+
+impl Dice {
+    pub(super) fn roll(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+/// What steps of so many rows and rounds cost, and by what factor all costs change with time.
+#[derive(Clone, Copy)]
+pub(super) struct Machine {
+    pub(super) step: fn(usize) -> f64,
+    pub(super) round: f64,
+    pub(super) drift: fn(f64) -> f64,
+    /// Relative noise of each step.
+    pub(super) noise: f64,
+}
+
+pub(super) fn machine(step: fn(usize) -> f64, round: f64) -> Machine {
+    Machine {
+        step,
+        round,
+        drift: |_| 1.0,
+        noise: 0.0,
+    }
+}
+
+/// Rows are nearly free up to 8: our kernels, which take rows in chunks of 8.
+pub(super) fn chunked(rows: usize) -> f64 {
+    const FIRST: [f64; 8] = [1.0, 1.08, 1.13, 1.17, 1.22, 1.29, 1.35, 1.41];
+    match rows {
+        0 => 0.0,
+        1..=8 => FIRST[rows - 1],
+        9..=12 => 1.85 + 0.1 * (rows - 9) as f64,
+        13..=16 => 2.15 + 0.0825 * (rows - 12) as f64,
+        _ => 1.5 * chunked(16) * rows as f64 / 24.0,
+    }
+}
+
+pub(super) fn flat(_: usize) -> f64 {
+    1.0
+}
+
+pub(super) fn linear(rows: usize) -> f64 {
+    rows as f64
+}
+
+pub(super) fn shallow(rows: usize) -> f64 {
+    0.9 + 0.1 * rows as f64
+}
+
+pub(super) fn steep(rows: usize) -> f64 {
+    [0.0, 1.0, 1.83, 2.5, 3.26][rows.min(4)] + 0.72 * rows.saturating_sub(4) as f64
+}
+
+/// A request: how likely the draft of each of its tokens is accepted, and what the drafter's confidence is there.
+pub(super) struct Text<'a> {
+    pub(super) acceptance: Box<dyn Fn(usize) -> f64 + 'a>,
+    pub(super) confidence: Option<Box<dyn Fn(usize) -> f64 + 'a>>,
+    pub(super) length: usize,
+    pub(super) policy: Option<Policy>,
+    pub(super) state: DraftState,
+    pub(super) tokens: usize,
+    pub(super) elapsed: f64,
+    /// Seconds that plain steps of the same batches would have taken.
+    pub(super) plain: f64,
+    /// By how much the controller took plain decoding for slower than it was.
+    pub(super) error: f64,
+    /// Most that was lost at any time beyond the allowance of that time, in seconds.
+    pub(super) overdrawn: f64,
+    pub(super) trace: Vec<(usize, bool)>,
+}
+
+pub(super) fn text<'a>(length: usize, acceptance: impl Fn(usize) -> f64 + 'a) -> Text<'a> {
+    Text {
+        acceptance: Box::new(acceptance),
+        confidence: None,
+        length,
+        policy: None,
+        state: DraftState::default(),
+        tokens: 0,
+        elapsed: 0.0,
+        plain: 0.0,
+        error: 0.0,
+        overdrawn: f64::NEG_INFINITY,
+        trace: Vec::new(),
+    }
+}
+
+impl Text<'_> {
+    pub(super) fn speedup(&self) -> f64 {
+        self.plain / self.elapsed
+    }
+
+    pub(super) fn probes(&self) -> usize {
+        self.trace.iter().filter(|(_, probe)| *probe).count()
+    }
+
+    pub(super) fn drafted_steps(&self) -> usize {
+        self.trace
+            .iter()
+            .filter(|(drafted, _)| *drafted > 0)
+            .count()
+    }
+}
+
+pub(super) fn controller(policy: Policy) -> Controller {
+    Controller::new(policy, Protection::EachRequest)
+}
+
+/// Decodes all texts together until each has its length.
+pub(super) fn run(
+    controller: &mut Controller,
+    machine: &Machine,
+    texts: &mut [Text<'_>],
+    dice: &mut Dice,
+) {
+    let mut plan = StepPlan::default();
+    let mut now = 0.0;
+    while texts.iter().any(|text| text.tokens < text.length) {
+        let mut running: Vec<&mut Text<'_>> = texts
+            .iter_mut()
+            .filter(|text| text.tokens < text.length)
+            .collect();
+        now += step(controller, machine, &mut plan, &mut running, (dice, now));
+    }
+}
+
+fn step(
+    controller: &mut Controller,
+    machine: &Machine,
+    plan: &mut StepPlan,
+    running: &mut [&mut Text<'_>],
+    (dice, now): (&mut Dice, f64),
+) -> f64 {
+    let batch = Batch {
+        rows: running.len(),
+        running: running.len(),
+        max_rows: 64,
+        positions: 100,
+        prompt: false,
+    };
+    let candidates = running.iter().map(|text| Candidate {
+        state: &text.state,
+        kinds: [true, false, false],
+        remaining: text.length - text.tokens,
+        behind: [0; DraftKind::COUNT],
+        policy: text.policy,
+    });
+    controller.plan(plan, batch, candidates);
+    let factor = (machine.drift)(now) * (1.0 + machine.noise * (dice.roll() - 0.5));
+    let (mut drafts, mut open) = (vec![Vec::new(); running.len()], vec![1.0; running.len()]);
+    let (mut rounds, mut depth) = (0, 0);
+    // All chains grow by one token a round.
+    loop {
+        let growing: Vec<usize> = (0..running.len())
+            .filter(|&i| drafts[i].len() == depth && open[i] > 0.0)
+            .filter(|&i| plan.round(i, DraftKind::Model, depth, open[i]))
+            .collect();
+        if growing.is_empty() {
+            break;
+        }
+        rounds += 1;
+        for i in growing {
+            let confidence = running[i]
+                .confidence
+                .as_ref()
+                .map(|at| at(running[i].tokens + depth));
+            let offered = plan.offer(i, DraftKind::Model, depth, 0, open[i], confidence);
+            open[i] = offered.unwrap_or(0.0);
+            if offered.is_some() {
+                drafts[i].push(confidence.map_or(Evidence::None, Evidence::Confidence));
+            }
+        }
+        depth += 1;
+    }
+    let rows = running.len() + drafts.iter().map(Vec::len).sum::<usize>();
+    let round_seconds = f64::from(rounds) * machine.round * factor;
+    let verify = (machine.step)(rows) * factor;
+    let plain = (machine.step)(running.len()) * (machine.drift)(now);
+    let times = StepTimes {
+        rows,
+        drafts: &[DraftTime {
+            kind: DraftKind::Model,
+            round_seconds,
+            catch_up_tokens: 0,
+            catch_up_seconds: 0.0,
+        }],
+        verify,
+        ..StepTimes::default()
+    };
+    controller.record_step(plan, &times);
+    let estimate = controller.costs().step(running.len(), 100);
+    let is_plain = rows == running.len();
+    for (i, text) in running.iter_mut().enumerate() {
+        let mut nodes = Vec::new();
+        for (depth, &evidence) in drafts[i].iter().enumerate() {
+            let accepted = dice.roll() < (text.acceptance)(text.tokens + depth);
+            nodes.push(NodeOutcome {
+                kind: DraftKind::Model,
+                depth,
+                sibling: 0,
+                evidence,
+                accepted,
+            });
+            if !accepted {
+                break;
+            }
+        }
+        let accepted = nodes.iter().filter(|node| node.accepted).count();
+        let outcome = Outcome {
+            committed: accepted + 1,
+            accepted,
+            nodes: &nodes,
+        };
+        text.trace.push((drafts[i].len(), plan.probes(i)));
+        controller.record(plan, i, &mut text.state, &outcome);
+        let allowance = 10.0 * estimate + 0.02 * text.elapsed;
+        text.tokens += accepted + 1;
+        text.elapsed += round_seconds + verify;
+        // A plain step costs what plain decoding costs, with the same noise.
+        let first = if is_plain { verify } else { plain };
+        text.plain += first + accepted as f64 * plain;
+        text.error +=
+            if is_plain { 0.0 } else { estimate - plain } + accepted as f64 * (estimate - plain);
+        let lost = text.elapsed - text.plain - text.error;
+        text.overdrawn = text.overdrawn.max(lost - allowance);
+    }
+    round_seconds + verify
+}
+
+/// The speed-up of the best fixed length against plain decoding, and that length, where every draft is accepted with
+/// the same probability.
+pub(super) fn best_fixed(machine: &Machine, acceptance: f64) -> (f64, usize) {
+    let speedup = |length: usize| {
+        let tokens: f64 = (0..=length)
+            .map(|depth| acceptance.powi(depth as i32))
+            .sum();
+        let seconds = (machine.step)(length + 1) + length as f64 * machine.round;
+        tokens * (machine.step)(1) / seconds
+    };
+    let lengths = (0..=15).map(|length| (speedup(length), length));
+    lengths
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .expect("not empty")
+}
