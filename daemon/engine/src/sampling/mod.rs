@@ -10,6 +10,7 @@
 mod chance;
 mod distribution;
 mod history;
+mod leading;
 mod math;
 mod noise;
 mod params;
@@ -23,6 +24,7 @@ pub(crate) use chance::Chance;
 #[cfg(test)]
 pub(crate) use chance::distinct;
 pub use distribution::Distribution;
+pub(crate) use leading::{Leading, MOST as LEADING};
 pub(crate) use math::sum;
 pub use params::{InvalidParam, SamplingParams};
 pub(crate) use processor::Processor;
