@@ -13,7 +13,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Instant;
 
 use tandem_engine::engine::{Engine, EngineOptions};
-use tandem_engine::pair::{Device, LoadError, LoadOptions, LoadProgress, ModelPair, PairFiles};
+use tandem_engine::pair::{
+    Device, DraftSource, LoadError, LoadOptions, LoadProgress, ModelPair, PairFiles,
+};
 use tandem_models::{ModelError, ModelRef, Store};
 
 use crate::config::{DeviceChoice, EngineConfig, format_bytes};
@@ -153,13 +155,13 @@ impl Loader {
         let mut progress = progress_log(&pair.name);
         let alone = PairFiles {
             target: self.locate(&pair.config.target)?,
-            draft: None,
+            draft: DraftSource::None,
         };
         let mut why_plain = None;
         if let Some(draft) = &pair.config.draft {
             let with_draft = self.locate(draft).and_then(|draft| {
                 let files = PairFiles {
-                    draft: Some(draft),
+                    draft: DraftSource::Model(draft),
                     ..alone.clone()
                 };
                 load(&files, options, &mut progress)

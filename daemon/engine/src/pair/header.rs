@@ -54,23 +54,8 @@ impl Header {
     }
 
     pub(super) fn summary(&self) -> ModelSummary {
-        let name = self
-            .gguf
-            .optional_str("general.name")
-            .ok()
-            .flatten()
-            .map(str::to_owned);
-        ModelSummary {
-            name: name.unwrap_or_else(|| self.gguf.path().display().to_string()),
-            architecture: self.config.architecture.clone(),
-            quantization: self
-                .gguf
-                .dominant_format()
-                .map_or_else(String::new, |format| format!("{format:?}")),
-            parameters: self.gguf.parameters(),
-            weight_bytes: self.weight_bytes(),
-            vocabulary_size: self.config.vocabulary,
-        }
+        let (architecture, vocabulary) = (&self.config.architecture, self.config.vocabulary);
+        ModelSummary::of(&self.gguf, architecture, vocabulary)
     }
 
     pub(super) fn load(

@@ -1,20 +1,22 @@
 //! A target with its draft: checked by their headers before a weight is read, then loaded.
 
 mod error;
+mod exit;
 mod header;
 mod report;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::draft::{Drafter, ModelDrafter};
+use crate::draft::{Drafter, ModelDrafter, SelfDrafter};
 use crate::hardware::Hardware;
-use crate::model::LanguageModel;
+use crate::model::{LanguageModel, check_layers};
 use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
 
 pub use crate::hardware::Device;
 pub use error::LoadError;
+use exit::ExitHeader;
 use header::Header;
 pub use report::{LoadProgress, ModelSummary, PairReport};
 
@@ -26,8 +28,24 @@ const USUAL_RATIO: std::ops::RangeInclusive<f64> = 15.0..=25.0;
 pub struct PairFiles {
     /// GGUF file of the target.
     pub target: PathBuf,
-    /// GGUF file of the draft; `None`: plain decoding.
-    pub draft: Option<PathBuf>,
+    /// What drafts for it.
+    pub draft: DraftSource,
+}
+
+/// What drafts for a target.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum DraftSource {
+    /// Nothing: plain decoding.
+    #[default]
+    None,
+    /// A separate model in a GGUF file.
+    Model(PathBuf),
+    /// The target's own first layers and a trained exit adapter in a GGUF file, which says how many layers.
+    Adapter(PathBuf),
+    /// The target's own first layers, so many, without an adapter.
+    Layer(usize),
+    /// The target's own first layers without an adapter, as many as a measurement at loading finds best.
+    MeasuredLayer,
 }
 
 /// How to load a pair.
@@ -71,6 +89,7 @@ impl std::fmt::Debug for ModelPair {
 struct Inspected {
     target: Header,
     draft: Option<Header>,
+    adapter: Option<ExitHeader>,
     /// The target's.
     hardware: Hardware,
     report: PairReport,
@@ -78,11 +97,24 @@ struct Inspected {
 
 fn inspect(files: &PairFiles, options: &LoadOptions) -> Result<Inspected, LoadError> {
     let target = Header::read("target", &files.target)?;
-    let draft = files
-        .draft
-        .as_ref()
-        .map(|path| Header::read("draft", path))
-        .transpose()?;
+    let (mut draft, mut adapter, mut exit_layer) = (None, None, None);
+    match &files.draft {
+        DraftSource::None | DraftSource::MeasuredLayer => {}
+        DraftSource::Model(path) => draft = Some(Header::read("draft", path)?),
+        DraftSource::Adapter(path) => {
+            let header = ExitHeader::read(path, &target.config)?;
+            exit_layer = Some(header.config.layers);
+            adapter = Some(header);
+        }
+        DraftSource::Layer(layers) => {
+            check_layers(*layers, target.config.layers).map_err(|source| LoadError::Model {
+                role: "target",
+                path: files.target.clone(),
+                source,
+            })?;
+            exit_layer = Some(*layers);
+        }
+    }
     let hardware = Hardware::open(options.device)?;
     let mut warnings = Vec::new();
 
@@ -108,9 +140,13 @@ fn inspect(files: &PairFiles, options: &LoadOptions) -> Result<Inspected, LoadEr
     }
 
     let headers = || std::iter::once(&target).chain(&draft);
-    let weights = headers().map(Header::weight_bytes).sum::<u64>();
-    let position: u64 = headers()
-        .map(|header| hardware.cache_bytes_per_position(header.config.cache_shape()))
+    let adapters = || adapter.iter();
+    let weights = headers().map(Header::weight_bytes).sum::<u64>()
+        + adapters().map(ExitHeader::weight_bytes).sum::<u64>();
+    let shapes = headers().map(|header| header.config.cache_shape());
+    let position: u64 = shapes
+        .chain(adapters().map(|adapter| adapter.config.block.cache_shape()))
+        .map(|shape| hardware.cache_bytes_per_position(shape))
         .sum();
     let cache = position.saturating_mul(context_length as u64);
     let needed = weights.saturating_add(cache);
@@ -125,7 +161,11 @@ fn inspect(files: &PairFiles, options: &LoadOptions) -> Result<Inspected, LoadEr
     }
     let report = PairReport {
         target: target.summary(),
-        draft: draft.as_ref().map(Header::summary),
+        draft: match &adapter {
+            Some(adapter) => Some(adapter.summary()),
+            None => draft.as_ref().map(Header::summary),
+        },
+        exit_layer,
         context_length,
         footprint: needed,
         warnings,
@@ -135,6 +175,7 @@ fn inspect(files: &PairFiles, options: &LoadOptions) -> Result<Inspected, LoadEr
     Ok(Inspected {
         target,
         draft,
+        adapter,
         hardware,
         report,
     })
@@ -161,8 +202,9 @@ impl ModelPair {
         let Inspected {
             target,
             draft,
+            adapter,
             hardware,
-            report,
+            mut report,
         } = inspect(files, options)?;
         let total_bytes = report.target.weight_bytes
             + report.draft.as_ref().map_or(0, |draft| draft.weight_bytes);
@@ -180,8 +222,8 @@ impl ModelPair {
         let context_length = report.context_length;
         let tokenizer = Arc::clone(&target.tokenizer);
         let target_bytes = report.target.weight_bytes;
-        let drafter = match (draft, &files.draft, &report.draft) {
-            (Some(draft), Some(path), Some(summary)) => {
+        let mut drafter = match (draft, &files.draft, &report.draft) {
+            (Some(draft), DraftSource::Model(path), Some(summary)) => {
                 let model = draft.load(
                     "draft",
                     path,
@@ -194,13 +236,25 @@ impl ModelPair {
             }
             _ => None,
         };
-        let target = target.load(
+        let mut target = target.load(
             "target",
             &files.target,
             context_length,
             hardware,
             &mut advance,
         )?;
+        let exit = match adapter {
+            Some(adapter) => Some(adapter.attach(&mut *target, &mut advance)?),
+            None => exit::layer(files, &mut *target, &tokenizer, &mut report)?,
+        };
+        if let Some(exit) = exit {
+            let own = SelfDrafter::new(&*target, exit).map_err(|source| LoadError::Model {
+                role: "target",
+                path: files.target.clone(),
+                source,
+            })?;
+            drafter = Some(Box::new(own));
+        }
         let parts = PairParts {
             target,
             target_bytes,
