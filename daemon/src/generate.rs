@@ -125,6 +125,7 @@ impl Call {
             sampling: plan.sampling,
             stop: plan.stop,
             speculation: plan.speculation != Speculation::Off,
+            client: None,
             draft_length: plan.draft_length,
             deadline: time_limit,
             entropy,

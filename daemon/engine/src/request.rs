@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use crate::draft::ClientKey;
+use crate::policy::SpeculationStats;
 use crate::sampling::SamplingParams;
 
 /// Index of a token in the target's vocabulary.
@@ -22,6 +24,8 @@ pub struct Request {
     pub stop: StopConditions,
     /// Whether drafting is allowed.
     pub speculation: bool,
+    /// Who asks, where that is known: what a client had before helps to guess what it gets next. Never changes text.
+    pub client: Option<ClientKey>,
     /// Drafted tokens per step in place of the policy's choice.
     pub draft_length: Option<usize>,
     /// Ends the request with [`FinishReason::TimeLimit`] at the first step that starts later.
@@ -103,6 +107,8 @@ pub struct RequestStats {
     pub drafted_step_tokens: u64,
     /// Accepted drafted tokens by position in the draft.
     pub accepted_per_position: Vec<u64>,
+    /// Costs and gains in detail; drafted tokens of siblings are counted here too.
+    pub speculation: SpeculationStats,
     /// Which drafter served the request, if any did.
     pub drafter: Option<&'static str>,
     /// Why nothing was drafted, or not throughout; `None` where speculation ran all along.

@@ -24,7 +24,7 @@ fn private_dirty_bytes() -> u64 {
 fn growth(prepared: Option<PreparedOptions>) -> (u64, u64) {
     let files = PairFiles {
         target: common::default_target(),
-        draft: None,
+        draft: tandem_engine::pair::DraftSource::None,
     };
     let options = LoadOptions {
         prepared,

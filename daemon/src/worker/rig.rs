@@ -132,6 +132,7 @@ impl Rig {
                     ..StopConditions::default()
                 },
                 speculation: true,
+                client: None,
                 draft_length: None,
                 deadline: None,
                 entropy: 0,

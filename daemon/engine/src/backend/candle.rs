@@ -165,6 +165,21 @@ impl Backend for CandleBackend {
         cache.bytes()
     }
 
+    fn gather<'a>(
+        &self,
+        _count: usize,
+        rows: impl Iterator<Item = (&'a Tensor, usize)>,
+    ) -> Result<Tensor, BackendError> {
+        during("gather", {
+            rows.map(|(x, row)| x.narrow(0, row, 1))
+                .collect::<candle_core::Result<Vec<_>>>()
+                // A copy even of one row: what it came from is freed.
+                .and_then(|rows| Tensor::cat(&rows, 0)?.force_contiguous())
+        })
+    }
+
+    fn release(&self, _x: Tensor) {}
+
     fn embed(
         &self,
         table: &CandleMatrix,
@@ -213,6 +228,21 @@ impl Backend for CandleBackend {
         }
         let qkv = [queries, keys, values];
         during("attention", attention::attend(params, &qkv, plan, caches))
+    }
+
+    fn remember(
+        &self,
+        params: &AttentionParams<'_, Self>,
+        [mut keys, values]: [Tensor; 2],
+        plan: &RowPlan,
+        caches: &mut [CandleCache],
+    ) -> Result<(), BackendError> {
+        if let Some([_, key_norm]) = &params.head_norms {
+            keys = rms_norm(&keys, key_norm)?;
+        }
+        during("attention", {
+            attention::remember(params, [&keys, &values], plan, caches)
+        })
     }
 
     fn gated_mlp(

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::proposal::{Origin, Proposal};
-use super::distributions::Distributions;
 use super::DraftRequest;
+use super::distributions::Distributions;
+use super::proposal::Origin;
 use crate::TokenId;
 use crate::model::{Row, Slot};
 use crate::policy::{DraftKind, Evidence, StepPlan};
@@ -122,7 +122,11 @@ fn children(
             _ => request.sampler.draw_distinct(distribution, position, count),
         };
     };
-    let others = leading.tokens.iter().copied().filter(|&token| token != certain);
+    let others = leading
+        .tokens
+        .iter()
+        .copied()
+        .filter(|&token| token != certain);
     std::iter::once(certain).chain(others).take(count).collect()
 }
 

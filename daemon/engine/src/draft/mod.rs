@@ -1,45 +1,108 @@
 //! Drafters: whatever guesses continuations for the target to verify.
+//!
+//! A drafter adds to the tree of each request, asking the plan of the step before every forward of its own and for every
+//! token (`policy` says what a plan may depend on). `growth` grows trees on a model's distributions, `proposal` is the
+//! tree with where each node comes from.
 
+mod agreement;
+mod distributions;
+mod growth;
 pub mod lookup;
 mod model;
+mod proposal;
+mod self_draft;
 
+use std::time::Instant;
+
+pub use agreement::{ExitEstimate, choose_exit, measure_exits};
+pub use lookup::{ClientKey, LookupDrafter};
 pub use model::ModelDrafter;
+pub use proposal::{Origin, Proposal};
+pub use self_draft::SelfDrafter;
 
-use crate::model::ModelError;
+use crate::model::{LanguageModel, ModelError, Slot};
+use crate::policy::{DraftKind, StepPlan};
 use crate::sampling::Sampler;
-use crate::verify::Draft;
 use crate::{SequenceId, TokenId};
 
-/// What a drafter may see of a sequence it serves.
+/// What a drafter may see of a sequence it serves, and the tree it adds to.
 #[derive(Debug)]
 pub struct DraftRequest<'a> {
     /// Whose tokens these are.
     pub id: SequenceId,
+    /// Its place in the plan of the step.
+    pub seat: usize,
+    /// The target's cache of the sequence; the tokens from its length on have yet to be fed.
+    pub slot: Slot,
+    /// Who asked, where that is known: a client's texts resemble each other.
+    pub client: Option<ClientKey>,
     /// Every committed token, prompt included.
     pub tokens: &'a [TokenId],
     /// The sequence's sampler: a draft is drawn with the same transforms, and with the same noise where the request
     /// has a seed.
     pub sampler: &'a mut Sampler,
-    /// Most tokens to draft; 0 asks only to keep up.
-    pub max_len: usize,
+    /// What is proposed for it so far.
+    pub proposal: &'a mut Proposal,
 }
 
-/// Guesses continuations. It may propose fewer tokens than asked for, or none; it never needs to be told what was
-/// accepted, because the next request's tokens say it.
+/// What drafters of a step share.
+pub struct Drafting<'a> {
+    /// The pair's target, for drafters that use its layers. What its caches hold for good does not change.
+    pub target: &'a mut dyn LanguageModel,
+    /// Says what pays.
+    pub plan: &'a mut StepPlan,
+    /// Read to tell catching up from drafting.
+    pub clock: &'a dyn Fn() -> Instant,
+}
+
+impl std::fmt::Debug for Drafting<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Drafting")
+            .field("plan", &self.plan)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a drafter had to take in before it could draft.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CatchUp {
+    /// Tokens.
+    pub tokens: usize,
+    /// Seconds that took.
+    pub seconds: f64,
+}
+
+/// Guesses continuations. It may propose nothing; it never needs to be told what was accepted, because the next request's
+/// tokens say it.
 pub trait Drafter: Send {
+    /// What it is to the policy.
+    fn kind(&self) -> DraftKind;
+
     /// Names the method in statistics, such as `model`.
     fn name(&self) -> &'static str;
 
-    /// Proposes a draft for each request, in order.
+    /// Adds to each request's proposal what the plan finds worthwhile.
     ///
     /// # Errors
-    /// Where its model fails. The engine then goes on without drafting.
-    fn draft(&mut self, requests: &mut [DraftRequest<'_>]) -> Result<Vec<Draft>, ModelError>;
+    /// Where its model fails. The engine then goes on without it.
+    fn draft(
+        &mut self,
+        step: Drafting<'_>,
+        requests: &mut [DraftRequest<'_>],
+    ) -> Result<CatchUp, ModelError>;
 
-    /// Forgets a sequence.
+    /// How many of a sequence's `tokens` tokens, the newest aside, it has yet to take in before it can draft.
+    fn behind(&self, id: SequenceId, tokens: usize) -> usize;
+
+    /// Drops what it holds of a sequence for which it will not draft soon.
+    fn park(&mut self, id: SequenceId) {
+        let _ = id;
+    }
+
+    /// Forgets a sequence, which has ended.
     fn release(&mut self, id: SequenceId);
 
-    /// Bytes of its weights.
+    /// Bytes of its weights, those of the target that it uses aside.
     fn weight_bytes(&self) -> u64;
 
     /// How many bytes of them are mapped from a prepared file.
@@ -47,8 +110,8 @@ pub trait Drafter: Send {
         0
     }
 
-    /// Bytes of its caches.
-    fn cache_bytes(&self) -> u64;
+    /// Bytes of its caches, which `target` may hold for it; the target's own aside.
+    fn cache_bytes(&self, target: &dyn LanguageModel) -> u64;
 
     /// Bytes that one more position takes in its caches.
     fn cache_bytes_per_position(&self) -> u64;

@@ -1,27 +1,37 @@
 //! A separate, smaller model of the same vocabulary as drafter.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use super::{DraftRequest, Drafter};
-use crate::backend::Logits;
+use super::distributions::Distributions;
+use super::growth::{Open, next_round};
+use super::{CatchUp, DraftRequest, Drafter, Drafting};
 use crate::model::{LanguageModel, ModelError, Row, Slot};
-use crate::sampling::Distribution;
-use crate::verify::Draft;
+use crate::policy::DraftKind;
 use crate::{SequenceId, TokenId};
 
+/// Tokens that a first round takes along; more are taken in before it, and timed apart.
+const ALONG: usize = 4;
+
 /// Drafts with a model. Its cache is kept in step by the longest common prefix with the committed tokens, so that
-/// rejection, full acceptance and a sequence that was parked for long are all the same case.
+/// rejection, full acceptance and a sequence that was parked for long are all the same case. What was drafted and then
+/// accepted need not be fed again.
 pub struct ModelDrafter {
     model: Box<dyn LanguageModel>,
     weight_bytes: u64,
     mapped_bytes: u64,
-    /// Most rows that one call feeds for a sequence: a draft far behind catches up over several steps.
+    /// Most rows of one forward.
     max_rows: usize,
-    /// What each sequence's cache was fed.
-    fed: HashMap<SequenceId, (Slot, Vec<TokenId>)>,
-    /// What drafts are drawn from, vocabulary-wide; used again once no draft holds it.
-    distributions: Vec<Arc<Distribution>>,
+    sequences: HashMap<SequenceId, Fed>,
+    distributions: Distributions,
+}
+
+/// What a sequence's cache was fed.
+struct Fed {
+    slot: Slot,
+    /// Committed tokens.
+    tokens: Vec<TokenId>,
+    /// The rows of the open tree: token, and parent among these.
+    tree: Vec<(TokenId, Option<usize>)>,
 }
 
 impl std::fmt::Debug for ModelDrafter {
@@ -32,15 +42,6 @@ impl std::fmt::Debug for ModelDrafter {
     }
 }
 
-/// One sequence during one call.
-struct Chain {
-    /// Index of its request.
-    request: usize,
-    slot: Slot,
-    tokens: Vec<TokenId>,
-    probs: Vec<Arc<Distribution>>,
-}
-
 impl ModelDrafter {
     /// Wraps a model whose weights take `weight_bytes`.
     #[must_use]
@@ -49,9 +50,9 @@ impl ModelDrafter {
             model,
             weight_bytes,
             mapped_bytes: 0,
-            max_rows,
-            fed: HashMap::new(),
-            distributions: Vec::new(),
+            max_rows: max_rows.max(1),
+            sequences: HashMap::new(),
+            distributions: Distributions::default(),
         }
     }
 
@@ -64,138 +65,151 @@ impl ModelDrafter {
         }
     }
 
-    /// Brings the cache of a sequence back to what it shares with `tokens` and returns what it has yet to be fed.
-    fn pending(&mut self, request: &DraftRequest<'_>) -> Result<(Slot, Vec<TokenId>), ModelError> {
-        if !self.fed.contains_key(&request.id) {
-            let slot = self.model.open()?;
-            self.fed.insert(request.id, (slot, Vec::new()));
+    /// Brings the cache of a sequence to what it shares with the committed tokens, the newest aside: its logits are what
+    /// a draft starts from, so it is always fed.
+    fn align(&mut self, request: &DraftRequest<'_>) -> Result<(), ModelError> {
+        if !self.sequences.contains_key(&request.id) {
+            let fed = Fed {
+                slot: self.model.open()?,
+                tokens: Vec::new(),
+                tree: Vec::new(),
+            };
+            self.sequences.insert(request.id, fed);
         }
-        let (slot, fed) = self.fed.get_mut(&request.id).expect("inserted above");
-        let common = fed
-            .iter()
-            .zip(request.tokens)
-            .take_while(|(a, b)| a == b)
-            .count();
-        // The last token is always fed again: its logits are what the draft starts from.
-        let common = common.min(request.tokens.len() - 1);
-        fed.truncate(common);
-        self.model.truncate(*slot, common);
-        let upto = request.tokens.len().min(common + self.max_rows);
-        Ok((*slot, request.tokens[common..upto].to_vec()))
+        let fed = sequence(&mut self.sequences, request.id);
+        let known = &request.tokens[..request.tokens.len() - 1];
+        let common = fed.tokens.iter().zip(known).take_while(|(a, b)| a == b);
+        let common = common.count();
+        let mut path: Vec<usize> = Vec::new();
+        if common == fed.tokens.len() {
+            for token in &known[common..] {
+                let step = (*token, path.last().copied());
+                match fed.tree.iter().position(|row| *row == step) {
+                    Some(row) => path.push(row),
+                    None => break,
+                }
+            }
+        }
+        if path.is_empty() {
+            self.model.truncate(fed.slot, common);
+        } else {
+            self.model.keep(fed.slot, common, &path)?;
+        }
+        fed.tokens.truncate(common);
+        let drafted = &known[common..common + path.len()];
+        fed.tokens.extend_from_slice(drafted);
+        fed.tree.clear();
+        Ok(())
     }
 
-    fn forward(
-        &mut self,
-        batch: &[(SequenceId, Slot, &[TokenId])],
-        want: &[usize],
-    ) -> Result<&Logits, ModelError> {
-        let rows: Vec<Row> = batch
-            .iter()
-            .flat_map(|(_, slot, tokens)| Row::chain(*slot, tokens))
-            .collect();
-        let logits = self.model.forward(&rows, want)?;
-        for (id, _, tokens) in batch {
-            self.fed
-                .get_mut(id)
-                .expect("fed sequences are known")
-                .1
-                .extend_from_slice(tokens);
+    /// Feeds what a sequence lacks, all but the last few tokens; returns how many.
+    fn catch_up(&mut self, request: &DraftRequest<'_>) -> Result<usize, ModelError> {
+        let fed = sequence(&mut self.sequences, request.id);
+        let end = request.tokens.len() - 1;
+        let start = fed.tokens.len();
+        if end - start < ALONG {
+            return Ok(0);
         }
-        Ok(logits)
+        for piece in request.tokens[start..end].chunks(self.max_rows) {
+            let rows: Vec<Row> = Row::chain(fed.slot, piece).collect();
+            self.model.forward(&rows, &[])?;
+            fed.tokens.extend_from_slice(piece);
+        }
+        Ok(end - start)
     }
 }
 
-/// Takes a distribution that nobody else holds, or makes one.
-fn unused(distributions: &mut Vec<Arc<Distribution>>) -> Arc<Distribution> {
-    let free = |distribution: &mut Arc<Distribution>| Arc::get_mut(distribution).is_some();
-    match distributions.iter_mut().position(free) {
-        Some(index) => distributions.swap_remove(index),
-        None => Arc::new(Distribution::one_hot(0)),
-    }
+fn sequence(sequences: &mut HashMap<SequenceId, Fed>, id: SequenceId) -> &mut Fed {
+    sequences
+        .get_mut(&id)
+        .expect("a sequence is aligned before it is fed")
 }
 
 impl Drafter for ModelDrafter {
+    fn kind(&self) -> DraftKind {
+        DraftKind::Model
+    }
+
     fn name(&self) -> &'static str {
         "model"
     }
 
-    fn draft(&mut self, requests: &mut [DraftRequest<'_>]) -> Result<Vec<Draft>, ModelError> {
-        let pending = requests
-            .iter()
-            .map(|request| self.pending(request))
-            .collect::<Result<Vec<_>, _>>()?;
-        // A chain for each sequence that this call brings up to date and that wants one.
-        let (mut chains, mut want, mut end) = (Vec::new(), Vec::new(), 0);
-        for (request, (slot, tokens)) in pending.iter().enumerate() {
-            end += tokens.len();
-            let asked = &requests[request];
-            let caught_up = self.fed[&asked.id].1.len() + tokens.len() == asked.tokens.len();
-            if caught_up && asked.max_len > 0 {
-                chains.push(Chain {
-                    request,
-                    slot: *slot,
-                    tokens: Vec::new(),
-                    probs: Vec::new(),
-                });
-                want.push(end - 1);
+    fn draft(
+        &mut self,
+        step: Drafting<'_>,
+        requests: &mut [DraftRequest<'_>],
+    ) -> Result<CatchUp, ModelError> {
+        let (kind, plan) = (self.kind(), step.plan);
+        let mut catch_up = CatchUp::default();
+        let mut places: Vec<Open> = Vec::new();
+        let (mut rows, mut want) = (Vec::new(), Vec::new());
+        let started = (step.clock)();
+        for (index, request) in requests.iter().enumerate() {
+            if plan.round(request.seat, kind, 0, 1.0) {
+                self.align(request)?;
+                catch_up.tokens += self.catch_up(request)?;
+                places.push(Open::root(index, None));
             }
         }
-        let batch: Vec<_> = pending
-            .iter()
-            .zip(requests.iter())
-            .map(|((slot, tokens), request)| (request.id, *slot, tokens.as_slice()))
-            .collect();
-        let mut distributions = std::mem::take(&mut self.distributions);
-        let mut logits = self.forward(&batch, &want)?;
-        let mut active: Vec<usize> = (0..chains.len()).collect();
-        while !active.is_empty() {
-            for (row, chain) in active.iter().enumerate() {
-                let chain = &mut chains[*chain];
-                let request = &mut requests[chain.request];
-                let mut drawn_from = unused(&mut distributions);
-                if let Some(distribution) = Arc::get_mut(&mut drawn_from) {
-                    let (sampler, drafted) = (&request.sampler, &chain.tokens);
-                    sampler.distribution_into(logits.row(row), drafted, distribution);
-                }
-                let position = request.tokens.len() + chain.tokens.len();
-                chain
-                    .tokens
-                    .push(request.sampler.draw(&drawn_from, position));
-                chain.probs.push(drawn_from);
-            }
-            active.retain(|chain| {
-                chains[*chain].tokens.len() < requests[chains[*chain].request].max_len
-            });
-            if active.is_empty() {
-                break;
-            }
-            let batch: Vec<_> = active
-                .iter()
-                .map(|chain| {
-                    let Chain {
-                        request,
-                        slot,
-                        tokens,
-                        ..
-                    } = &chains[*chain];
-                    (requests[*request].id, *slot, &tokens[tokens.len() - 1..])
-                })
-                .collect();
-            let want: Vec<usize> = (0..batch.len()).collect();
-            logits = self.forward(&batch, &want)?;
+        if places.is_empty() {
+            return Ok(catch_up);
         }
-        distributions.extend(chains.iter().flat_map(|chain| chain.probs.iter().cloned()));
-        self.distributions = distributions;
-        let mut drafts: Vec<Draft> = requests.iter().map(|_| Draft::default()).collect();
-        for chain in chains {
-            drafts[chain.request] = Draft::drawn_chain(chain.tokens.into_iter().zip(chain.probs));
+        if catch_up.tokens > 0 {
+            catch_up.seconds = ((step.clock)() - started).as_secs_f64();
         }
-        Ok(drafts)
+        for place in &places {
+            let request = &requests[place.request];
+            let fed = sequence(&mut self.sequences, request.id);
+            let pending = &request.tokens[fed.tokens.len()..];
+            rows.extend(Row::chain(fed.slot, pending));
+            fed.tokens.extend_from_slice(pending);
+            want.push(rows.len() - 1);
+        }
+        let mut logits = self.model.forward(&rows, &want)?;
+        let mut fed = vec![0; requests.len()];
+        loop {
+            let mut next = Vec::new();
+            for (row, place) in places.iter().enumerate() {
+                place.expand(
+                    kind,
+                    plan,
+                    &mut requests[place.request],
+                    logits.row(row),
+                    &mut self.distributions,
+                    &mut next,
+                );
+            }
+            let sequences = &mut self.sequences;
+            let slot = |request: usize| sequences[&requests[request].id].slot;
+            next_round(kind, plan, requests, &mut next, &mut fed, slot, &mut rows);
+            if next.is_empty() {
+                return Ok(catch_up);
+            }
+            for (place, row) in next.iter().zip(&rows) {
+                let id = requests[place.request].id;
+                sequence(sequences, id).tree.push((row.token, row.parent));
+            }
+            want.clear();
+            want.extend(0..rows.len());
+            logits = self.model.grow(&rows, &want)?;
+            places = next;
+        }
+    }
+
+    fn behind(&self, id: SequenceId, tokens: usize) -> usize {
+        let fed = self.sequences.get(&id);
+        // Drafted tokens that were accepted lie in the tree, so this may say a few too many.
+        let known = fed.map_or(0, |fed| fed.tokens.len() + fed.tree.len());
+        (tokens - 1).saturating_sub(known)
+    }
+
+    fn park(&mut self, id: SequenceId) {
+        self.release(id);
     }
 
     fn release(&mut self, id: SequenceId) {
-        if let Some((slot, _)) = self.fed.remove(&id) {
-            self.model.close(slot);
+        if let Some(fed) = self.sequences.remove(&id) {
+            self.model.close(fed.slot);
         }
     }
 
@@ -207,7 +221,7 @@ impl Drafter for ModelDrafter {
         self.mapped_bytes
     }
 
-    fn cache_bytes(&self) -> u64 {
+    fn cache_bytes(&self, _target: &dyn LanguageModel) -> u64 {
         self.model.cache_bytes()
     }
 

@@ -9,18 +9,20 @@ use crate::verify::Draft;
 
 /// Where a drafted token comes from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Origin {
-    pub(crate) kind: DraftKind,
+pub struct Origin {
+    /// Who proposed it.
+    pub kind: DraftKind,
     /// Drafted tokens above it.
-    pub(crate) depth: usize,
+    pub depth: usize,
     /// Its place among the children of its parent that the same drafter proposed.
-    pub(crate) sibling: usize,
-    pub(crate) evidence: Evidence,
+    pub sibling: usize,
+    /// What was known of it.
+    pub evidence: Evidence,
 }
 
 /// What all drafters together propose for one sequence.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Proposal {
+pub struct Proposal {
     draft: Draft,
     /// Of which node each is; several of a node that several drafters had.
     origins: Vec<(usize, Origin)>,
@@ -28,12 +30,13 @@ pub(crate) struct Proposal {
 
 impl Proposal {
     /// The tree.
-    pub(crate) fn draft(&self) -> &Draft {
+    #[must_use]
+    pub fn draft(&self) -> &Draft {
         &self.draft
     }
 
     /// Adds a token after `parent` and returns its index: that of an equal sibling, where another drafter had the same.
-    pub(crate) fn push(
+    pub fn push(
         &mut self,
         token: TokenId,
         parent: Option<usize>,
@@ -62,7 +65,11 @@ impl Proposal {
     pub(crate) fn reorder(&mut self, first: &[usize]) {
         let rest = (0..self.draft.len()).filter(|index| !first.contains(index));
         let order: Vec<usize> = first.iter().copied().chain(rest).collect();
-        if order.iter().enumerate().all(|(place, index)| place == *index) {
+        if order
+            .iter()
+            .enumerate()
+            .all(|(place, index)| place == *index)
+        {
             return;
         }
         let mut places = vec![0; order.len()];

@@ -48,10 +48,11 @@ impl Engine {
 
     /// Bytes that a sequence of so many positions takes in the target's and the draft's caches.
     fn cache_bytes(&self, positions: usize) -> u64 {
-        let draft = self
-            .drafter
-            .as_ref()
-            .map_or(0, |drafter| drafter.cache_bytes_per_position());
+        let draft: u64 = self
+            .drafters
+            .iter()
+            .map(|drafter| drafter.cache_bytes_per_position())
+            .sum();
         (self.target.cache_bytes_per_position() + draft) * positions as u64
     }
 
@@ -74,7 +75,7 @@ impl Engine {
             };
             sequence.slot = Some(slot);
             if sequence.request.speculation {
-                sequence.stats.drafter = self.drafter.as_ref().map(|drafter| drafter.name());
+                sequence.stats.drafter = self.drafters.last().map(|drafter| drafter.name());
             }
             outputs.push(Output::Admitted { id: sequence.id });
             self.running.push(sequence);

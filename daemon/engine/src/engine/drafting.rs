@@ -1,17 +1,88 @@
 //! The drafts of a step.
 
+use std::time::Instant;
+
 use super::Engine;
-use super::step::{Share, Step};
-use crate::draft::DraftRequest;
-use crate::policy::{Batch, Candidate, DraftKind, Policy};
+use super::step::{Share, Step, slot};
+use crate::draft::{DraftRequest, Drafting};
+use crate::policy::{Batch, Candidate, DraftKind, DraftTime, Policy};
 use crate::sequence::Sequence;
 
 impl Engine {
-    /// Drafts for the sequences that decode, as much as pays. A failing drafter is shed: its loss costs speed only.
-    pub(super) fn draft(&mut self, step: &mut Step) {
-        let Some(drafter) = &mut self.drafter else {
+    /// Drafts for the sequences that decode, as much as pays, with one drafter after the other. A drafter that fails is
+    /// dropped: its loss costs speed only.
+    pub(super) fn draft(&mut self, step: &mut Step, clock: &dyn Fn() -> Instant) {
+        if self.drafters.is_empty() {
             return;
-        };
+        }
+        self.plan(step);
+        let Step {
+            shares,
+            plan,
+            draft_times,
+            ..
+        } = step;
+        let mut sequences: Vec<Option<&mut Sequence>> = self.running.iter_mut().map(Some).collect();
+        let mut requests: Vec<DraftRequest<'_>> = Vec::new();
+        for share in shares.iter_mut() {
+            let (Some(seat), Some(sequence)) = (share.seat, sequences[share.index].take()) else {
+                continue;
+            };
+            for drafter in &mut self.drafters {
+                if plan.parked(seat, drafter.kind()) {
+                    drafter.park(sequence.id);
+                }
+            }
+            requests.push(DraftRequest {
+                id: sequence.id,
+                seat,
+                slot: slot(sequence),
+                client: sequence.request.client,
+                tokens: &sequence.tokens,
+                sampler: &mut sequence.sampler,
+                proposal: &mut share.proposal,
+            });
+        }
+        let mut failed = None;
+        let mut started = clock();
+        for (index, drafter) in self.drafters.iter_mut().enumerate() {
+            let drafting = Drafting {
+                target: &mut *self.target,
+                plan,
+                clock,
+            };
+            match drafter.draft(drafting, &mut requests) {
+                Ok(catch_up) => {
+                    let ended = clock();
+                    draft_times.push(DraftTime {
+                        kind: drafter.kind(),
+                        round_seconds: ((ended - started).as_secs_f64() - catch_up.seconds)
+                            .max(0.0),
+                        catch_up_tokens: catch_up.tokens,
+                        catch_up_seconds: catch_up.seconds,
+                    });
+                    started = ended;
+                }
+                Err(error) => {
+                    failed = Some((index, error));
+                    break;
+                }
+            }
+        }
+        drop(requests);
+        if let Some((index, error)) = failed {
+            let drafter = self.drafters.remove(index);
+            self.off_reason = Some(format!("the {} draft failed: {error}", drafter.name()));
+            // What the others proposed is as good as ever, but some of the plan is not what was drafted.
+            for share in shares {
+                share.proposal = crate::draft::Proposal::default();
+                share.seat = None;
+            }
+        }
+    }
+
+    /// Gives the sequences that decode a seat each, and plans what they may draft.
+    fn plan(&self, step: &mut Step) {
         let Step { shares, plan, .. } = step;
         let decoding = |share: &&mut Share| share.complete && share.take == 1;
         for (seat, share) in shares.iter_mut().filter(decoding).enumerate() {
@@ -30,60 +101,20 @@ impl Engine {
         };
         let candidates = seated().map(|share| {
             let sequence = &running[share.index];
+            let (mut kinds, mut behind) = ([false; DraftKind::COUNT], [0; DraftKind::COUNT]);
+            for drafter in &self.drafters {
+                let kind = drafter.kind() as usize;
+                kinds[kind] = sequence.request.speculation;
+                behind[kind] = drafter.behind(sequence.id, sequence.tokens.len());
+            }
             Candidate {
                 state: &sequence.draft_state,
-                kinds: [sequence.request.speculation, false, false],
+                kinds,
                 remaining: sequence.remaining(),
-                behind: [0; DraftKind::COUNT],
+                behind,
                 policy: sequence.request.draft_length.map(Policy::Fixed),
             }
         });
         self.controller.plan(plan, batch, candidates);
-        // Lengths are fixed before anything is drawn, so they cannot depend on what is.
-        let mut wanted: Vec<(usize, usize)> = Vec::new();
-        for (i, share) in shares.iter().enumerate() {
-            let Some(seat) = share.seat else { continue };
-            let (mut length, mut survival) = (0, 1.0);
-            while plan.round(seat, DraftKind::Model, length, survival) {
-                match plan.offer(seat, DraftKind::Model, length, 0, survival, None) {
-                    Some(next) => survival = next,
-                    None => break,
-                }
-                length += 1;
-            }
-            if length > 0 {
-                wanted.push((i, length));
-            }
-        }
-        if wanted.is_empty() {
-            return;
-        }
-        let mut sequences: Vec<Option<&mut Sequence>> = self.running.iter_mut().map(Some).collect();
-        let mut requests: Vec<DraftRequest<'_>> = wanted
-            .iter()
-            .filter_map(|&(i, max_len)| {
-                let sequence = sequences[shares[i].index].take()?;
-                let Sequence {
-                    id,
-                    tokens,
-                    sampler,
-                    ..
-                } = sequence;
-                Some(DraftRequest {
-                    id: *id,
-                    tokens,
-                    sampler,
-                    max_len,
-                })
-            })
-            .collect();
-        match drafter.draft(&mut requests) {
-            Ok(drafts) => {
-                for ((i, _), draft) in wanted.into_iter().zip(drafts) {
-                    shares[i].draft = draft;
-                }
-            }
-            Err(error) => self.shed_draft(format!("the draft failed: {error}")),
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 mod admission;
 mod drafting;
+mod learning;
 mod settle;
 mod step;
 
@@ -9,10 +10,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::draft::Drafter;
+use crate::draft::{Drafter, LookupDrafter};
 use crate::model::{LanguageModel, ModelError};
 use crate::pair::ModelPair;
-use crate::policy::Controller;
+use crate::policy::{Controller, DraftKind, Policy, Protection, SpeculationStats};
 use crate::sampling::InvalidParam;
 use crate::sequence::Sequence;
 use crate::tokenizer::Tokenizer;
@@ -27,6 +28,11 @@ pub struct EngineOptions {
     pub max_step_rows: usize,
     /// Bytes that all caches together may come to take.
     pub cache_budget: u64,
+    /// How much is drafted.
+    pub policy: Policy,
+    /// Bytes of finished texts that are searched for what comes next, over all clients; `None`: nothing is searched, not
+    /// even a request's own text.
+    pub lookup_history: Option<usize>,
 }
 
 /// Why a request is refused at once.
@@ -85,13 +91,13 @@ pub struct StepError {
 pub struct MemoryUse {
     /// The target's weights.
     pub target_weights: u64,
-    /// The draft's weights.
+    /// The draft's weights, or the exit adapter's.
     pub draft_weights: u64,
     /// Bytes of prepared weights of both that are mapped: the system can have these pages back at any time.
     pub mapped_weights: u64,
     /// The target's caches.
     pub target_kv: u64,
-    /// The draft's caches.
+    /// The draft's caches, or the exit adapter's.
     pub draft_kv: u64,
 }
 
@@ -100,8 +106,9 @@ pub struct Engine {
     target: Box<dyn LanguageModel>,
     target_bytes: u64,
     target_mapped_bytes: u64,
-    drafter: Option<Box<dyn Drafter>>,
-    /// Why there is no drafter.
+    /// In the order in which they draft: the search in the text, then what takes forwards.
+    drafters: Vec<Box<dyn Drafter>>,
+    /// Why there is no model that drafts.
     off_reason: Option<String>,
     tokenizer: Arc<Tokenizer>,
     context_length: usize,
@@ -129,6 +136,9 @@ impl Engine {
     #[must_use]
     pub fn new(pair: ModelPair, options: EngineOptions) -> Self {
         let parts = pair.into_parts();
+        let lookup = options
+            .lookup_history
+            .map(|bytes| -> Box<dyn Drafter> { Box::new(LookupDrafter::new(bytes)) });
         Self {
             target: parts.target,
             target_bytes: parts.target_bytes,
@@ -137,13 +147,13 @@ impl Engine {
                 .drafter
                 .is_none()
                 .then(|| "the pair has no draft".to_owned()),
-            drafter: parts.drafter,
+            drafters: lookup.into_iter().chain(parts.drafter).collect(),
             tokenizer: parts.tokenizer,
             context_length: parts.context_length,
+            controller: Controller::new(options.policy, Protection::default()),
             options,
             waiting: VecDeque::new(),
             running: Vec::new(),
-            controller: Controller::default(),
             next_id: 0,
             steps: 0,
             step: step::Step::default(),
@@ -194,20 +204,15 @@ impl Engine {
     pub fn memory(&self) -> MemoryUse {
         MemoryUse {
             target_weights: self.target_bytes,
-            draft_weights: self
-                .drafter
-                .as_ref()
-                .map_or(0, |drafter| drafter.weight_bytes()),
+            draft_weights: self.drafters.iter().map(|d| d.weight_bytes()).sum(),
             mapped_weights: self.target_mapped_bytes
-                + self
-                    .drafter
-                    .as_ref()
-                    .map_or(0, |drafter| drafter.mapped_bytes()),
+                + self.drafters.iter().map(|d| d.mapped_bytes()).sum::<u64>(),
             target_kv: self.target.cache_bytes(),
             draft_kv: self
-                .drafter
-                .as_ref()
-                .map_or(0, |drafter| drafter.cache_bytes()),
+                .drafters
+                .iter()
+                .map(|drafter| drafter.cache_bytes(&*self.target))
+                .sum(),
         }
     }
 
@@ -217,9 +222,17 @@ impl Engine {
         self.off_reason.as_deref()
     }
 
-    /// Drops the drafter, weights and caches, and decodes plainly from the next step on.
+    /// What speculation did so far, over all requests.
+    #[must_use]
+    pub fn speculation(&self) -> &SpeculationStats {
+        self.controller.stats()
+    }
+
+    /// Drops every drafter that holds weights, with its caches, from the next step on.
     pub fn shed_draft(&mut self, reason: impl Into<String>) {
-        self.drafter = None;
+        self.drafters
+            .retain(|drafter| drafter.kind() == DraftKind::Lookup);
+        self.target.detach_exit();
         self.off_reason = Some(reason.into());
     }
 
@@ -256,7 +269,7 @@ impl Engine {
         if let Some(slot) = sequence.slot.take() {
             self.target.close(slot);
         }
-        if let Some(drafter) = &mut self.drafter {
+        for drafter in &mut self.drafters {
             drafter.release(sequence.id);
         }
         sequence
@@ -265,6 +278,7 @@ impl Engine {
     fn finish(&self, sequence: Sequence, reason: FinishReason, outputs: &mut Vec<Output>) {
         let off_reason = self.why_plain(&sequence);
         let mut stats = sequence.stats;
+        stats.speculation = sequence.draft_state.stats().clone();
         stats.off_reason = off_reason;
         outputs.push(Output::Finished {
             id: sequence.id,

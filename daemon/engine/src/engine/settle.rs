@@ -18,7 +18,7 @@ impl Engine {
             return Ok((0, None));
         };
         let sequence = &mut self.running[share.index];
-        let (nodes, path) = (&share.draft.nodes, &verdict.accepted);
+        let (nodes, path) = (&share.proposal.draft().nodes, &verdict.accepted);
         if !nodes.is_empty() {
             // What was accepted follows the committed tokens directly; siblings in between go.
             let from = sequence.tokens.len();

@@ -3,10 +3,11 @@
 use std::time::Instant;
 
 use super::{Engine, StepError};
+use crate::draft::Proposal;
 use crate::model::{ModelError, Row, Slot};
-use crate::policy::{DraftKind, DraftTime, Evidence, NodeOutcome, Outcome, StepPlan, StepTimes};
+use crate::policy::{DraftTime, NodeOutcome, StepPlan};
 use crate::sequence::Sequence;
-use crate::verify::{Draft, Verdict, verify};
+use crate::verify::{Verdict, verify};
 use crate::{FinishReason, Output};
 
 /// One sequence's part of a step.
@@ -18,7 +19,7 @@ pub(super) struct Share {
     pub(super) take: usize,
     /// Whether that is all of them, so that a token is chosen.
     pub(super) complete: bool,
-    pub(super) draft: Draft,
+    pub(super) proposal: Proposal,
     /// Index of its first row's logits among the wanted ones.
     first_logits: usize,
     /// Its place in the plan, where it decodes and there is a drafter.
@@ -26,7 +27,7 @@ pub(super) struct Share {
     /// What became of the draft, where a token is chosen.
     pub(super) verdict: Option<Verdict>,
     /// Tokens committed.
-    committed: usize,
+    pub(super) committed: usize,
 }
 
 /// What a step works on; its memory is kept for the next.
@@ -36,7 +37,11 @@ pub(super) struct Step {
     order: Vec<usize>,
     pub(super) shares: Vec<Share>,
     pub(super) plan: StepPlan,
-    rows: Vec<Row>,
+    /// What each drafter took.
+    pub(super) draft_times: Vec<DraftTime>,
+    /// What became of the drafted tokens of one sequence.
+    pub(super) nodes: Vec<NodeOutcome>,
+    pub(super) rows: Vec<Row>,
     /// Rows whose logits are needed.
     want: Vec<usize>,
     finished: Vec<(usize, FinishReason)>,
@@ -69,20 +74,21 @@ impl Engine {
         clock: &dyn Fn() -> Instant,
         outputs: &mut Vec<Output>,
     ) -> Result<(), ModelError> {
-        let started = clock();
         step.rows.clear();
-        self.expire(started, outputs);
+        step.draft_times.clear();
+        self.expire(clock(), outputs);
         self.admit(outputs)?;
         if self.running.is_empty() {
             return Ok(());
         }
 
         self.schedule(step);
-        self.draft(step);
-        let draft_ended = clock();
+        self.draft(step, clock);
 
         self.rows(step);
+        let drafted = clock();
         let logits = self.target.forward(&step.rows, &step.want)?;
+        let verified = clock();
         self.steps += 1;
         for share in step.shares.iter_mut().filter(|share| share.complete) {
             let sequence = &mut self.running[share.index];
@@ -90,15 +96,16 @@ impl Engine {
                 logits.row(share.first_logits + node.map_or(0, |node| node + 1))
             };
             let (sampler, position) = (&mut sequence.sampler, sequence.tokens.len());
-            share.verdict = Some(verify(&share.draft, sampler, position, row));
+            share.verdict = Some(verify(share.proposal.draft(), sampler, position, row));
         }
+        let accepted = clock();
         for share in &mut step.shares {
             let (committed, finish) = self.settle(share, outputs)?;
             share.committed = committed;
             step.finished
                 .extend(finish.map(|reason| (share.index, reason)));
         }
-        self.learn(step, [started, draft_ended, clock()]);
+        self.learn(step, [drafted, verified, accepted, clock()]);
 
         let finished = &mut step.finished;
         finished.sort_unstable_by_key(|(index, _)| std::cmp::Reverse(*index));
@@ -107,48 +114,6 @@ impl Engine {
             self.finish(sequence, reason, outputs);
         }
         Ok(())
-    }
-
-    /// Books what the step took and what became of its drafts.
-    fn learn(&mut self, step: &mut Step, [started, draft_ended, ended]: [Instant; 3]) {
-        let Step { shares, plan, .. } = step;
-        if self.drafter.is_none() || shares.iter().all(|share| share.seat.is_none()) {
-            return;
-        }
-        let times = StepTimes {
-            rows: step.rows.len(),
-            drafts: &[DraftTime {
-                kind: DraftKind::Model,
-                round_seconds: (draft_ended - started).as_secs_f64(),
-                catch_up_tokens: 0,
-                catch_up_seconds: 0.0,
-            }],
-            verify: (ended - draft_ended).as_secs_f64(),
-            ..StepTimes::default()
-        };
-        self.controller.record_step(plan, &times);
-        for share in shares {
-            let (Some(seat), Some(verdict)) = (share.seat, &share.verdict) else {
-                continue;
-            };
-            let accepted = verdict.accepted.len();
-            let nodes: Vec<NodeOutcome> = (0..share.draft.len().min(accepted + 1))
-                .map(|depth| NodeOutcome {
-                    kind: DraftKind::Model,
-                    depth,
-                    sibling: 0,
-                    evidence: Evidence::None,
-                    accepted: depth < accepted,
-                })
-                .collect();
-            let outcome = Outcome {
-                committed: share.committed,
-                accepted,
-                nodes: &nodes,
-            };
-            let state = &mut self.running[share.index].draft_state;
-            self.controller.record(plan, seat, state, &outcome);
-        }
     }
 
     /// Shares the rows of the step: decoding sequences first, then prompts, oldest first.
@@ -174,7 +139,7 @@ impl Engine {
                 index,
                 take,
                 complete: take == pending,
-                draft: Draft::default(),
+                proposal: Proposal::default(),
                 first_logits: 0,
                 seat: None,
                 verdict: None,
@@ -203,7 +168,7 @@ impl Engine {
             if share.complete {
                 share.first_logits = want.len();
                 want.push(rows.len() - 1);
-                for node in &share.draft.nodes {
+                for node in &share.proposal.draft().nodes {
                     let parent = node
                         .parent
                         .map_or(share.take - 1, |parent| share.take + parent);

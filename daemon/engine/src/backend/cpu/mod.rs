@@ -152,6 +152,26 @@ impl Backend for CpuBackend {
         cache.bytes() as u64
     }
 
+    fn gather<'a>(
+        &self,
+        count: usize,
+        mut rows: impl Iterator<Item = (&'a CpuHidden, usize)>,
+    ) -> Result<CpuHidden, BackendError> {
+        let Some((x, row)) = rows.next() else {
+            return Ok(CpuHidden::default());
+        };
+        let mut out = self.compute.hidden(count, x.width)?;
+        let places = out.values.chunks_exact_mut(x.width);
+        for (place, (x, row)) in places.zip(std::iter::once((x, row)).chain(rows)) {
+            place.copy_from_slice(x.row(row));
+        }
+        Ok(out)
+    }
+
+    fn release(&self, x: CpuHidden) {
+        self.compute.arena.give(x.values);
+    }
+
     fn embed(
         &self,
         table: &CpuMatrix,
@@ -182,6 +202,17 @@ impl Backend for CpuBackend {
         caches: &mut [CpuCache],
     ) -> Result<CpuHidden, BackendError> {
         attention::attend(&self.compute, params, qkv, plan, caches)
+    }
+
+    fn remember(
+        &self,
+        params: &AttentionParams<'_, Self>,
+        kv: [CpuHidden; 2],
+        plan: &RowPlan,
+        caches: &mut [CpuCache],
+    ) -> Result<(), BackendError> {
+        attention::remember(&self.compute, params, kv, plan, caches);
+        Ok(())
     }
 
     fn gated_mlp(

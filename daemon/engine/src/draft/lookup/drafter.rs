@@ -4,10 +4,13 @@ use std::collections::HashMap;
 
 use super::history::LONGEST_MATCH;
 use super::{ClientKey, Guess, History, Lookup, MAX_BYTES_PER_TOKEN};
-use crate::draft::{DraftRequest, Drafter};
-use crate::model::ModelError;
-use crate::verify::Draft;
+use crate::draft::{CatchUp, DraftRequest, Drafter, Drafting, Origin};
+use crate::model::{LanguageModel, ModelError};
+use crate::policy::{DraftKind, Evidence, MAX_DRAFT_LENGTH};
 use crate::{SequenceId, TokenId};
+
+/// Tokens of match that it is worth when a long match broke off a moment ago and the guess goes on beside it.
+const RESUMED: usize = 8;
 
 /// Drafts what followed the last time. Keeps an index per sequence, which becomes history of its client when the sequence
 /// is released.
@@ -64,16 +67,41 @@ impl LookupDrafter {
 }
 
 impl Drafter for LookupDrafter {
+    fn kind(&self) -> DraftKind {
+        DraftKind::Lookup
+    }
+
     fn name(&self) -> &'static str {
         "lookup"
     }
 
-    fn draft(&mut self, requests: &mut [DraftRequest<'_>]) -> Result<Vec<Draft>, ModelError> {
-        let guesses = requests.iter().map(|request| {
-            self.guess(request.id, None, request.tokens, request.max_len)
-                .tokens
-        });
-        Ok(guesses.map(Draft::chain).collect())
+    fn draft(
+        &mut self,
+        step: Drafting<'_>,
+        requests: &mut [DraftRequest<'_>],
+    ) -> Result<CatchUp, ModelError> {
+        for request in requests {
+            let guess = self.guess(request.id, request.client, request.tokens, MAX_DRAFT_LENGTH);
+            let bonus = if guess.resumed { RESUMED } else { 0 };
+            let match_length = guess.match_length + bonus;
+            let guessed = guess.tokens.len();
+            let length = step.plan.offer_guess(request.seat, match_length, guessed);
+            let mut parent = None;
+            for (depth, &token) in guess.tokens[..length].iter().enumerate() {
+                let origin = Origin {
+                    kind: DraftKind::Lookup,
+                    depth,
+                    sibling: 0,
+                    evidence: Evidence::Match(match_length + depth),
+                };
+                parent = Some(request.proposal.push(token, parent, None, origin));
+            }
+        }
+        Ok(CatchUp::default())
+    }
+
+    fn behind(&self, _id: SequenceId, _tokens: usize) -> usize {
+        0
     }
 
     fn release(&mut self, id: SequenceId) {
@@ -86,7 +114,7 @@ impl Drafter for LookupDrafter {
         0
     }
 
-    fn cache_bytes(&self) -> u64 {
+    fn cache_bytes(&self, _target: &dyn LanguageModel) -> u64 {
         let own: usize = self.sequences.values().map(|(text, _)| text.bytes()).sum();
         (own + self.history.bytes()) as u64
     }
