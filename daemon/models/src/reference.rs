@@ -66,6 +66,12 @@ impl ModelRef {
     pub fn default_draft() -> Self {
         Self::Bundled(Bundled::SmolLm2Draft20m)
     }
+
+    /// Returns the exit adapter of the default target.
+    #[must_use]
+    pub fn default_exit_adapter() -> Self {
+        Self::Bundled(Bundled::SmolLm2Exit6)
+    }
 }
 
 impl HubRef {

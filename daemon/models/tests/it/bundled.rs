@@ -1,8 +1,8 @@
-//! The draft inside Tandem.
+//! The models inside Tandem.
 
 use std::fs;
 
-use tandem_models::{Bundled, DEFAULT_DRAFT};
+use tandem_models::{Bundled, DEFAULT_DRAFT, DEFAULT_EXIT_ADAPTER};
 
 use crate::hub::hash;
 use crate::world::{World, files};
@@ -12,6 +12,15 @@ const SHA256: &str = "f96aaa466edbadc2760119a2912792927ca0ee7122b22606769e017b1d
 #[test]
 fn the_embedded_draft_is_the_one_that_was_trained() {
     assert_eq!(hash(Bundled::SmolLm2Draft20m.bytes()), SHA256);
+}
+
+#[test]
+fn the_embedded_exit_adapter_is_the_one_that_was_trained() {
+    let hash_of_it = "47133f393017c0231001c3ef6347953ad68ddddd9e00d1c1d2545e13d64e37c8";
+    assert_eq!(hash(Bundled::SmolLm2Exit6.bytes()), hash_of_it);
+    let world = World::new();
+    let path = world.locate(DEFAULT_EXIT_ADAPTER).unwrap();
+    assert_eq!(hash(&fs::read(path).unwrap()), hash_of_it);
 }
 
 #[test]

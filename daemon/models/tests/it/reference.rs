@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use tandem_models::{Bundled, DEFAULT_DRAFT, DEFAULT_TARGET, HubRef, ModelRef, Pick};
+use tandem_models::{
+    Bundled, DEFAULT_DRAFT, DEFAULT_EXIT_ADAPTER, DEFAULT_TARGET, HubRef, ModelRef, Pick,
+};
 
 fn hub(repo: &str, pick: Pick, revision: Option<&str>) -> ModelRef {
     let (repo, revision) = (repo.to_owned(), revision.map(str::to_owned));
@@ -92,6 +94,9 @@ fn what_means_nothing_is_refused_with_a_hint() {
 fn the_defaults_are_references() {
     assert_eq!(ModelRef::default_target().to_string(), DEFAULT_TARGET);
     assert_eq!(ModelRef::default_draft().to_string(), DEFAULT_DRAFT);
+    let adapter = ModelRef::default_exit_adapter();
+    assert_eq!(adapter.to_string(), DEFAULT_EXIT_ADAPTER);
+    assert_eq!(DEFAULT_EXIT_ADAPTER.parse::<ModelRef>().unwrap(), adapter);
 }
 
 #[test]
