@@ -14,7 +14,7 @@ use candle_core::quantized::QMatMul;
 use candle_core::{DType, Device, Module, Tensor};
 
 pub use cache::CandleCache;
-use input::{rms_norm, taken};
+use input::{gathered, rms_norm, taken};
 pub use rope::CandleRope;
 
 use super::{
@@ -165,6 +165,16 @@ impl Backend for CandleBackend {
         cache.bytes()
     }
 
+    fn gather<'a>(
+        &self,
+        _count: usize,
+        rows: impl Iterator<Item = (&'a Tensor, usize)>,
+    ) -> Result<Tensor, BackendError> {
+        during("gather", gathered(rows))
+    }
+
+    fn release(&self, _x: Tensor) {}
+
     fn embed(
         &self,
         table: &CandleMatrix,
@@ -213,6 +223,16 @@ impl Backend for CandleBackend {
         }
         let qkv = [queries, keys, values];
         during("attention", attention::attend(params, &qkv, plan, caches))
+    }
+
+    fn remember(
+        &self,
+        params: &AttentionParams<'_, Self>,
+        kv: [Tensor; 2],
+        plan: &RowPlan,
+        caches: &mut [CandleCache],
+    ) -> Result<(), BackendError> {
+        attention::remember(params, kv, plan, caches)
     }
 
     fn gated_mlp(

@@ -158,7 +158,7 @@ pub trait Backend: Sized + Send + 'static {
     /// Cosines and sines by position.
     type Rope: Debug + Send;
     /// Activations `[rows, width]`.
-    type Hidden: Debug;
+    type Hidden: Debug + Send;
     /// Keys and values of one sequence, all layers.
     type Cache: Send;
 
@@ -192,6 +192,15 @@ pub trait Backend: Sized + Send + 'static {
     /// Bytes allocated, exactly.
     fn cache_bytes(&self, cache: &Self::Cache) -> u64;
 
+    /// Copies rows, each out of any activations of one width, into new activations of `count` rows; at least one.
+    fn gather<'a>(
+        &self,
+        count: usize,
+        rows: impl Iterator<Item = (&'a Self::Hidden, usize)>,
+    ) -> Result<Self::Hidden, BackendError>;
+    /// Takes back the memory of activations that are no longer needed.
+    fn release(&self, x: Self::Hidden);
+
     /// Looks up embedding rows and multiplies them by `scale`.
     fn embed(
         &self,
@@ -206,7 +215,7 @@ pub trait Backend: Sized + Send + 'static {
         maps: [Linear<'_, Self>; N],
     ) -> Result<[Self::Hidden; N], BackendError>;
     /// Norms and turns queries and keys, appends keys and values to the caches, one for each group of the plan, and
-    /// attends: each row to what its sequence had stored and to its own ancestors in the batch.
+    /// attends: each row to what its sequence had stored for good and to its own ancestors in its tree.
     fn attention(
         &self,
         params: &AttentionParams<'_, Self>,
@@ -214,6 +223,14 @@ pub trait Backend: Sized + Send + 'static {
         plan: &RowPlan,
         caches: &mut [Self::Cache],
     ) -> Result<Self::Hidden, BackendError>;
+    /// Norms and turns keys and appends them and values to the caches, as [`Self::attention`] does, and no more.
+    fn remember(
+        &self,
+        params: &AttentionParams<'_, Self>,
+        kv: [Self::Hidden; 2],
+        plan: &RowPlan,
+        caches: &mut [Self::Cache],
+    ) -> Result<(), BackendError>;
     /// `down(activation(gate(x)) · up(x))`; `weights` are gate, up, down.
     fn gated_mlp(
         &self,

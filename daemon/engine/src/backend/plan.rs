@@ -7,14 +7,17 @@ use std::ops::Range;
 pub struct Group {
     /// The rows of the batch.
     pub rows: Range<usize>,
-    /// Positions that the sequence's cache holds before the step; row `rows.start + i` is stored at `base + i`.
+    /// Positions that the sequence's cache holds for good; the rows hang under these.
     pub base: usize,
+    /// Rows of the same tree that earlier batches have stored from `base` on; row `rows.start + i` is stored at
+    /// `base + first + i`.
+    pub first: usize,
     /// Where the lines of a tree begin; `None`: every row continues the one before it.
     tree: Option<usize>,
 }
 
 impl Group {
-    /// Whether every row continues the one before it: row `i` sees `0..=i`.
+    /// Whether every row of the tree continues the one before it: row `i` sees `0..=first + i`.
     #[must_use]
     pub fn is_chain(&self) -> bool {
         self.tree.is_none()
@@ -26,7 +29,13 @@ impl Group {
         self.rows.len()
     }
 
-    /// Whether the group has no row; it never does.
+    /// Where the group's row `row` is stored.
+    #[must_use]
+    pub fn place(&self, row: usize) -> usize {
+        self.base + self.first + row
+    }
+
+    /// Whether the group has no row in this batch.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
@@ -63,12 +72,24 @@ impl RowPlan {
     where
         P: IntoIterator<Item = Option<usize>, IntoIter: Clone>,
     {
+        self.push_rest(base, parents, 0);
+    }
+
+    /// Appends as a group the rows from `first` on of the tree that `parents` describes whole, as
+    /// [`Self::push_group`] takes it; the rows before are stored already.
+    ///
+    /// # Panics
+    /// If a parent does not precede its child.
+    pub fn push_rest<P>(&mut self, base: usize, parents: P, first: usize)
+    where
+        P: IntoIterator<Item = Option<usize>, IntoIter: Clone>,
+    {
         let parents = parents.into_iter();
         let start = self.positions.len();
         let mut rows = parents.clone().enumerate();
         let tree = if rows.all(|(row, parent)| parent == row.checked_sub(1)) {
             self.positions
-                .extend(parents.enumerate().map(|(row, _)| base + row));
+                .extend(parents.enumerate().skip(first).map(|(row, _)| base + row));
             None
         } else {
             let tree = self.lines.len();
@@ -81,25 +102,28 @@ impl RowPlan {
                 }
                 self.ancestors.push(row);
                 self.lines.push(line..self.ancestors.len());
-                self.positions.push(base + self.ancestors.len() - line - 1);
+                if row >= first {
+                    self.positions.push(base + self.ancestors.len() - line - 1);
+                }
             }
             Some(tree)
         };
         self.groups.push(Group {
             rows: start..self.positions.len(),
             base,
+            first,
             tree,
         });
     }
 
-    /// The group rows that row `row` of a tree sees, ascending, itself last; nothing for a chain.
+    /// The rows of the tree that the group's row `row` sees, ascending, itself last; nothing for a chain.
     ///
     /// # Panics
-    /// If the tree has fewer rows.
+    /// If the group has fewer rows.
     #[must_use]
     pub fn ancestors(&self, group: &Group, row: usize) -> &[usize] {
         match group.tree {
-            Some(tree) => &self.ancestors[self.lines[tree + row].clone()],
+            Some(tree) => &self.ancestors[self.lines[tree + group.first + row].clone()],
             None => &[],
         }
     }
@@ -133,5 +157,22 @@ mod tests {
             assert_eq!(seen(2), [0, 2]);
             assert_eq!(seen(3), [0, 2, 3]);
         }
+    }
+
+    #[test]
+    fn the_rest_of_a_tree_sees_what_was_stored_before() {
+        let parents = [None, Some(0), Some(0), Some(2)];
+        let mut plan = RowPlan::default();
+        plan.push_rest(5, parents, 2);
+        plan.push_rest(7, [None, Some(0), Some(1)], 2);
+        plan.push_rest(9, [None], 1);
+        assert_eq!(plan.positions, [6, 7, 9]);
+        let [tree, chain, none] = &plan.groups[..] else {
+            panic!("three groups");
+        };
+        assert_eq!(plan.ancestors(tree, 0), [0, 2]);
+        assert_eq!(plan.ancestors(tree, 1), [0, 2, 3]);
+        assert_eq!([tree.place(0), tree.place(1), chain.place(0)], [7, 8, 9]);
+        assert!(chain.is_chain() && none.is_empty());
     }
 }

@@ -1,10 +1,12 @@
 //! The decoder, written once over the backend seam.
 
-use super::layer::Layer;
+use super::exit::{Adapter, WeightBytes, check_layers};
+use super::parts::Model;
+use super::pass::{Fate, Step};
+use super::slots::{Cached, Held, Slots, Tree};
 use super::weights::Weights;
-use super::{LanguageModel, ModelConfig, ModelError, Row, Slot};
-use crate::TokenId;
-use crate::backend::{Backend, Logits, Norm, RowPlan};
+use super::{Exit, ExitAdapterInfo, LanguageModel, ModelConfig, ModelError, Row, Slot};
+use crate::backend::{Backend, Logits};
 use crate::gguf::Gguf;
 
 /// A model on a backend, with the caches of its sequences.
@@ -12,25 +14,11 @@ pub struct Decoder<B: Backend> {
     backend: B,
     config: ModelConfig,
     weights: Weights<B>,
+    weight_bytes: WeightBytes,
+    adapter: Option<Adapter<B>>,
     context_length: usize,
-    slots: Vec<Option<Cached<B>>>,
+    slots: Slots<B>,
     step: Step<B>,
-}
-
-/// What one forward works on; its memory is kept for the next.
-struct Step<B: Backend> {
-    tokens: Vec<TokenId>,
-    plan: RowPlan,
-    /// The slot of each group, and its cache while the forward runs.
-    slots: Vec<Slot>,
-    caches: Vec<B::Cache>,
-    logits: Logits,
-}
-
-/// One sequence's cache and how much of it is meant.
-struct Cached<B: Backend> {
-    cache: B::Cache,
-    len: usize,
 }
 
 impl<B: Backend> std::fmt::Debug for Decoder<B> {
@@ -57,110 +45,58 @@ impl<B: Backend> Decoder<B> {
         let weights = Weights::load(&backend, gguf, &config, context_length, progress)?;
         Ok(Self {
             backend,
+            weight_bytes: WeightBytes::of(gguf, config.layers),
             config,
             weights,
+            adapter: None,
             context_length,
-            slots: Vec::new(),
-            step: Step {
-                tokens: Vec::new(),
-                plan: RowPlan::default(),
-                slots: Vec::new(),
-                caches: Vec::new(),
-                logits: Logits::default(),
-            },
+            slots: Slots::none(),
+            step: Step::new(),
         })
     }
 
-    fn slot(&self, slot: Slot) -> &Cached<B> {
-        self.slots[slot.0]
-            .as_ref()
-            .expect("a slot is used between open and close")
+    /// What the last pass did.
+    #[cfg(test)]
+    pub(super) fn step(&self) -> &Step<B> {
+        &self.step
     }
 
-    fn slot_mut(&mut self, slot: Slot) -> &mut Cached<B> {
-        self.slots[slot.0]
-            .as_mut()
-            .expect("a slot is used between open and close")
-    }
-
-    fn insert(&mut self, cached: Cached<B>) -> Slot {
-        let index = self
-            .slots
-            .iter()
-            .position(Option::is_none)
-            .unwrap_or_else(|| {
-                self.slots.push(None);
-                self.slots.len() - 1
-            });
-        self.slots[index] = Some(cached);
-        Slot(index)
-    }
-
-    /// Groups the rows by slot and checks them against vocabulary and context.
-    fn plan(&mut self, rows: &[Row]) -> Result<(), ModelError> {
-        let Step {
-            tokens,
-            plan,
-            slots,
-            ..
-        } = &mut self.step;
-        tokens.clear();
-        plan.clear();
-        slots.clear();
-        for group in rows.chunk_by(|a, b| a.slot == b.slot) {
-            let slot = group[0].slot;
-            let cached = self.slots[slot.0].as_ref();
-            let base = cached.expect("a slot is used between open and close").len;
-            plan.push_group(base, group.iter().map(|row| row.parent));
-            slots.push(slot);
-            if base + group.len() > self.context_length {
-                return Err(ModelError::ContextOverflow {
-                    position: self.context_length,
-                    context_length: self.context_length,
-                });
-            }
-        }
-        tokens.extend(rows.iter().map(|row| row.token));
-        let vocabulary = self.config.vocabulary;
-        match tokens.iter().find(|token| **token as usize >= vocabulary) {
-            Some(token) => Err(ModelError::TokenOutOfVocabulary {
-                token: *token,
-                vocabulary,
-            }),
-            None => Ok(()),
-        }
-    }
-
-    /// Computes what was planned.
-    fn run(&mut self, want: &[usize]) -> Result<(), ModelError> {
-        let Self {
-            backend,
-            weights,
-            config,
-            step,
-            ..
-        } = self;
-        for (cache, group) in step.caches.iter_mut().zip(&step.plan.groups) {
-            backend.reserve(cache, group.base + group.len())?;
-        }
-        let scale = config.embedding_scale;
-        let mut x = backend.embed(&weights.embedding, &step.tokens, scale)?;
-        for (layer, block) in weights.blocks.iter().enumerate() {
-            let layer = Layer {
-                backend: &*backend,
-                config: &*config,
-                block,
-                rope: &weights.ropes[usize::from(config.window(layer).is_some())],
-                layer,
-            };
-            layer.run(&mut x, &step.plan, &mut step.caches)?;
-        }
-        let norm = Norm {
-            weight: &weights.output_norm,
-            eps: config.norm_eps,
+    fn pass(&mut self, rows: &[Row], want: &[usize], fate: Fate) -> Result<&Logits, ModelError> {
+        let model = Model {
+            backend: &self.backend,
+            config: &self.config,
+            weights: &self.weights,
+            adapter: self.adapter.as_ref(),
+            context_length: self.context_length,
         };
-        let head = weights.head.as_ref().unwrap_or(&weights.embedding);
-        Ok(backend.logits(x, norm, want, head, &mut step.logits)?)
+        let (step, slots) = (&mut self.step, &mut self.slots);
+        step.begin(&model, slots, rows, fate)?;
+        let result = step.run(&model, want, fate);
+        step.end(model.backend, slots, rows, (fate, result.is_ok()));
+        result.map(|()| &self.step.logits)
+    }
+
+    fn check_exit(&self, exit: Exit) -> Result<(), ModelError> {
+        match (exit, &self.adapter) {
+            (Exit::Adapter, None) => Err(ModelError::NoExitAdapter),
+            (Exit::Adapter, Some(_)) => Ok(()),
+            (Exit::Layer(layers), _) => check_layers(layers, self.config.layers),
+        }
+    }
+
+    /// An empty cache of the exit adapter, where there is one.
+    fn exit_cache(&self) -> Result<Option<B::Cache>, ModelError> {
+        let shape = self
+            .adapter
+            .as_ref()
+            .map(|adapter| adapter.config.block.cache_shape());
+        Ok(shape.map(|shape| self.backend.cache(shape)).transpose()?)
+    }
+
+    fn insert(&mut self, cache: B::Cache, exit: Option<B::Cache>, len: usize) -> Slot {
+        let tree = Tree::empty();
+        let held = Held { len, tree };
+        self.slots.insert(Cached { cache, exit, held })
     }
 }
 
@@ -179,44 +115,55 @@ impl<B: Backend> LanguageModel for Decoder<B> {
 
     fn open(&mut self) -> Result<Slot, ModelError> {
         let cache = self.backend.cache(self.config.cache_shape())?;
-        Ok(self.insert(Cached { cache, len: 0 }))
+        let exit = self.exit_cache()?;
+        Ok(self.insert(cache, exit, 0))
     }
 
     fn fork(&mut self, slot: Slot, positions: usize) -> Result<Slot, ModelError> {
-        let source = self.slot(slot);
-        let len = positions.min(source.len);
+        let source = self.slots.get(slot);
+        let len = positions.min(source.held.len);
         let cache = self.backend.fork(&source.cache, len)?;
-        Ok(self.insert(Cached { cache, len }))
+        let exit = source.exit.as_ref();
+        let exit = exit.map(|exit| self.backend.fork(exit, len)).transpose()?;
+        Ok(self.insert(cache, exit, len))
     }
 
     fn close(&mut self, slot: Slot) {
-        self.slots[slot.0] = None;
+        if let Some(mut cached) = self.slots.close(slot) {
+            cached.held.tree.close(&self.backend);
+        }
     }
 
     fn cached(&self, slot: Slot) -> usize {
-        self.slot(slot).len
+        self.slots.get(slot).held.len
     }
 
     fn truncate(&mut self, slot: Slot, positions: usize) {
-        let cached = self.slot_mut(slot);
-        cached.len = cached.len.min(positions);
+        let held = &mut self.slots.get_mut(slot).held;
+        held.len = held.len.min(positions);
+        held.tree.close(&self.backend);
     }
 
     fn keep(&mut self, slot: Slot, from: usize, offsets: &[usize]) -> Result<(), ModelError> {
-        let cached = self.slots[slot.0]
-            .as_mut()
-            .expect("a slot is used between open and close");
-        self.backend.keep(&mut cached.cache, from, offsets)?;
-        cached.len = from + offsets.len();
+        let cached = self.slots.get_mut(slot);
+        let rows = match cached.held.tree.exit() {
+            None => cached.held.tree.len(),
+            Some(_) => 0,
+        };
+        let stored = cached.held.len + rows;
+        let kept = offsets.iter().take_while(|offset| from + **offset < stored);
+        let offsets = &offsets[..kept.count()];
+        for cache in std::iter::once(&mut cached.cache).chain(&mut cached.exit) {
+            self.backend.keep(cache, from, offsets)?;
+        }
+        cached.held.len = from.min(stored) + offsets.len();
+        cached.held.tree.close(&self.backend);
         Ok(())
     }
 
     fn cache_bytes(&self) -> u64 {
-        self.slots
-            .iter()
-            .flatten()
-            .map(|cached| self.backend.cache_bytes(&cached.cache))
-            .sum()
+        let caches = self.slots.iter().map(|cached| &cached.cache);
+        caches.map(|cache| self.backend.cache_bytes(cache)).sum()
     }
 
     fn cache_bytes_per_position(&self) -> u64 {
@@ -225,25 +172,61 @@ impl<B: Backend> LanguageModel for Decoder<B> {
     }
 
     fn forward(&mut self, rows: &[Row], want: &[usize]) -> Result<&Logits, ModelError> {
-        self.plan(rows)?;
-        // Taken out so that several can be borrowed at once; put back whatever happens.
-        for slot in &self.step.slots {
-            let cached = self.slots[slot.0].take();
-            let cached = cached.expect("rows of one slot are contiguous");
-            self.step.caches.push(cached.cache);
+        self.pass(rows, want, Fate::Commit)
+    }
+
+    fn grow(&mut self, rows: &[Row], want: &[usize]) -> Result<&Logits, ModelError> {
+        self.pass(rows, want, Fate::Join(None))
+    }
+
+    fn early(&mut self, rows: &[Row], want: &[usize], exit: Exit) -> Result<&Logits, ModelError> {
+        self.check_exit(exit)?;
+        self.pass(rows, want, Fate::Join(Some(exit)))
+    }
+
+    fn exit_cost(&self, exit: Exit) -> Result<f64, ModelError> {
+        self.check_exit(exit)?;
+        Ok(match (exit, &self.adapter) {
+            (Exit::Adapter, Some(adapter)) => self
+                .weight_bytes
+                .share(adapter.config.layers, adapter.weight_bytes),
+            (Exit::Layer(layers), _) => self.weight_bytes.share(layers, 0),
+            (Exit::Adapter, None) => return Err(ModelError::NoExitAdapter),
+        })
+    }
+
+    fn attach_exit(
+        &mut self,
+        gguf: &Gguf,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(), ModelError> {
+        assert!(
+            self.slots.iter().next().is_none(),
+            "an adapter is loaded before a slot is opened"
+        );
+        self.adapter = Some(Adapter::load(&self.backend, gguf, &self.config, progress)?);
+        Ok(())
+    }
+
+    fn detach_exit(&mut self) {
+        self.adapter = None;
+        for cached in self.slots.iter_mut() {
+            cached.exit = None;
+            if cached.held.tree.exit().is_some() {
+                cached.held.tree.close(&self.backend);
+            }
         }
-        let result = self.run(want);
-        let Step {
-            plan,
-            slots,
-            caches,
-            logits,
-            ..
-        } = &mut self.step;
-        for ((slot, cache), group) in slots.iter().zip(caches.drain(..)).zip(&plan.groups) {
-            let len = group.base + if result.is_ok() { group.len() } else { 0 };
-            self.slots[slot.0] = Some(Cached { cache, len });
-        }
-        result.map(|()| &*logits)
+    }
+
+    fn exit_adapter(&self) -> Option<ExitAdapterInfo> {
+        let adapter = self.adapter.as_ref()?;
+        let caches = self.slots.iter().filter_map(|cached| cached.exit.as_ref());
+        let shape = adapter.config.block.cache_shape();
+        Some(ExitAdapterInfo {
+            layers: adapter.config.layers,
+            weight_bytes: adapter.weight_bytes,
+            cache_bytes: caches.map(|cache| self.backend.cache_bytes(cache)).sum(),
+            cache_bytes_per_position: self.backend.cache_bytes_per_position(shape),
+        })
     }
 }

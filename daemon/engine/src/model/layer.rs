@@ -39,16 +39,7 @@ impl<'a, B: Backend> Layer<'a, B> {
         let normed = Input::Normed(x, self.norm(&block.attention_norm));
         let maps = [&block.query, &block.key, &block.value].map(Linear::map);
         let qkv = backend.linear(normed, maps)?;
-        let head_norms = block.head_norms.as_ref();
-        let params = AttentionParams {
-            layer: self.layer,
-            heads: config.heads,
-            scale: (config.head_dim as f32).sqrt().recip(),
-            window: config.window(self.layer).map(|sliding| sliding.window),
-            head_norms: head_norms.map(|norms| norms.each_ref().map(|weight| self.norm(weight))),
-            rope: self.rope,
-            rope_style: config.rope_style,
-        };
+        let params = self.attention();
         let attended = backend.attention(&params, qkv, plan, caches)?;
         let [attended] = backend.linear(Input::Rows(attended), [block.attention_out.map()])?;
         backend.add(x, attended, post(&block.attention_post_norm))?;
@@ -56,5 +47,33 @@ impl<'a, B: Backend> Layer<'a, B> {
         let mlp = backend.gated_mlp(normed, block.mlp.each_ref(), config.activation)?;
         backend.add(x, mlp, post(&block.mlp_post_norm))?;
         Ok(())
+    }
+
+    /// Stores the rows' keys and values, as [`Self::run`] would, and no more.
+    pub(super) fn remember(
+        &self,
+        x: &B::Hidden,
+        plan: &RowPlan,
+        caches: &mut [B::Cache],
+    ) -> Result<(), ModelError> {
+        let normed = Input::Normed(x, self.norm(&self.block.attention_norm));
+        let maps = [&self.block.key, &self.block.value].map(Linear::map);
+        let kv = self.backend.linear(normed, maps)?;
+        self.backend.remember(&self.attention(), kv, plan, caches)?;
+        Ok(())
+    }
+
+    /// How the block attends.
+    fn attention(&self) -> AttentionParams<'a, B> {
+        let (config, head_norms) = (self.config, self.block.head_norms.as_ref());
+        AttentionParams {
+            layer: self.layer,
+            heads: config.heads,
+            scale: (config.head_dim as f32).sqrt().recip(),
+            window: config.window(self.layer).map(|sliding| sliding.window),
+            head_norms: head_norms.map(|norms| norms.each_ref().map(|weight| self.norm(weight))),
+            rope: self.rope,
+            rope_style: config.rope_style,
+        }
     }
 }

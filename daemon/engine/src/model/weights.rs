@@ -50,11 +50,11 @@ pub(super) struct Weights<B: Backend> {
 }
 
 /// Loads tensors by name and checks their shapes.
-struct Loader<'a, B, P> {
-    backend: &'a B,
-    gguf: &'a Gguf,
+pub(super) struct Loader<'a, B, P> {
+    pub(super) backend: &'a B,
+    pub(super) gguf: &'a Gguf,
     /// Told the bytes of each tensor as it arrives.
-    progress: P,
+    pub(super) progress: P,
 }
 
 impl<'a, B: Backend, P: FnMut(u64)> Loader<'a, B, P> {
@@ -68,7 +68,7 @@ impl<'a, B: Backend, P: FnMut(u64)> Loader<'a, B, P> {
         Ok(self.backend.matrix(self.gguf, tensor)?)
     }
 
-    fn vector(&mut self, name: &str, len: usize) -> Result<B::Vector, ModelError> {
+    pub(super) fn vector(&mut self, name: &str, len: usize) -> Result<B::Vector, ModelError> {
         let tensor = self.shaped(name, &[len])?;
         Ok(self.backend.vector(self.gguf, tensor)?)
     }
@@ -105,7 +105,11 @@ impl<'a, B: Backend, P: FnMut(u64)> Loader<'a, B, P> {
         Ok(tensor)
     }
 
-    fn block(&mut self, config: &ModelConfig, layer: usize) -> Result<Block<B>, ModelError> {
+    pub(super) fn block(
+        &mut self,
+        config: &ModelConfig,
+        layer: usize,
+    ) -> Result<Block<B>, ModelError> {
         let name = |part: &str| format!("blk.{layer}.{part}");
         let (width, queries) = (config.width, config.heads * config.head_dim);
         let keys = config.kv_heads * config.head_dim;

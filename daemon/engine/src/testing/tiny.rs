@@ -59,7 +59,7 @@ impl TinyModel {
         let key = |name: &str| format!("{arch}.{name}");
         let size = |value: usize| u32::try_from(value).expect("tiny");
         let head_dim = self.width / self.heads;
-        let mut writer = GgufWriter::new()
+        let writer = GgufWriter::new()
             .str("general.architecture", arch)
             .str("general.name", "tiny")
             .u32(&key("block_count"), size(self.layers))
@@ -79,8 +79,39 @@ impl TinyModel {
             .strings("tokenizer.ggml.tokens", &tokens())
             .strings::<&str>("tokenizer.ggml.merges", &[])
             .u32("tokenizer.ggml.eos_token_id", END_OF_TEXT);
+        self.fill(writer, self.tensors()).finish()
+    }
+
+    /// Writes an exit adapter that takes over after `layers` layers, with random weights.
+    ///
+    /// # Panics
+    /// If an extent does not fit 32 bits.
+    #[must_use]
+    pub fn exit_adapter(&self, layers: usize) -> Vec<u8> {
+        let key = |name: &str| format!("llama-exit.{name}");
+        let size = |value: usize| u32::try_from(value).expect("tiny");
+        let writer = GgufWriter::new()
+            .str("general.architecture", "llama-exit")
+            .str("general.name", "tiny exit")
+            .u32(&key("exit_layer"), size(layers))
+            .u32(&key("block_count"), 1)
+            .u32(&key("embedding_length"), size(self.width))
+            .u32(&key("feed_forward_length"), size(self.inner))
+            .u32(&key("attention.head_count"), size(self.heads))
+            .u32(&key("attention.head_count_kv"), size(self.kv_heads))
+            .u32(&key("rope.dimension_count"), size(self.width / self.heads))
+            .f32(&key("rope.freq_base"), 10_000.0)
+            .f32(&key("attention.layer_norm_rms_epsilon"), 1e-5);
+        let block = Self { layers: 1, ..*self };
+        let mut tensors = block.tensors();
+        tensors.retain(|(name, _)| name != "token_embd.weight");
+        self.fill(writer, tensors).finish()
+    }
+
+    /// Adds random weights.
+    fn fill(&self, mut writer: GgufWriter, tensors: Vec<(String, Vec<usize>)>) -> GgufWriter {
         let mut noise = Noise(self.seed);
-        for (name, shape) in self.tensors() {
+        for (name, shape) in tensors {
             // Norms and biases scale whole rows: near 1 and near 0, as in trained models.
             let (middle, spread) = match (name.ends_with("norm.weight"), name.ends_with(".bias")) {
                 (true, _) => (1.0, 0.1),
@@ -93,7 +124,7 @@ impl TinyModel {
             let shape: Vec<u64> = shape.into_iter().map(|extent| extent as u64).collect();
             writer = writer.raw_tensor(&name, &shape, F32, &data);
         }
-        writer.finish()
+        writer
     }
 
     fn tensors(&self) -> Vec<(String, Vec<usize>)> {

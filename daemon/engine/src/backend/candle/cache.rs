@@ -76,16 +76,29 @@ impl CandleCache {
         values: &Tensor,
         at: usize,
     ) -> Result<(Tensor, Tensor)> {
-        let rows = keys.dim(0)?;
-        let store = |target: &Tensor, new: &Tensor| {
+        self.store(layer, keys, values, at)?;
+        let end = at + keys.dim(0)?;
+        let all = |stored: &Tensor| stored.narrow(1, 0, end)?.to_dtype(DType::F32);
+        let layer = &self.layers[layer];
+        Ok((all(&layer.keys)?, all(&layer.values)?))
+    }
+
+    /// Writes keys and values, each `[rows, kv_heads · head_dim]`, from position `at` on.
+    pub(super) fn store(
+        &mut self,
+        layer: usize,
+        keys: &Tensor,
+        values: &Tensor,
+        at: usize,
+    ) -> Result<()> {
+        let layer = &self.layers[layer];
+        for (target, new) in [(&layer.keys, keys), (&layer.values, values)] {
             let new = new
-                .reshape((rows, self.shape.kv_heads, self.shape.head_dim))?
+                .reshape(((), self.shape.kv_heads, self.shape.head_dim))?
                 .transpose(0, 1)?;
             target.slice_set(&new.to_dtype(self.dtype)?.contiguous()?, 1, at)?;
-            target.narrow(1, 0, at + rows)?.to_dtype(DType::F32)
-        };
-        let layer = &self.layers[layer];
-        Ok((store(&layer.keys, keys)?, store(&layer.values, values)?))
+        }
+        Ok(())
     }
 
     pub(super) fn keep(&mut self, from: usize, offsets: &[usize]) -> Result<()> {

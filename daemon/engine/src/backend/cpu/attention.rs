@@ -48,7 +48,7 @@ pub(super) fn attend(
 ) -> Result<CpuHidden, BackendError> {
     let mut out = compute.hidden(queries.rows(), queries.width)?;
     let caches = Caches(caches);
-    let turned = [&mut queries, &mut keys];
+    let turned = (Some(&mut queries), &mut keys);
     store(compute, params, turned, &values, plan, caches);
 
     let threads = compute.pool.threads();
@@ -82,22 +82,36 @@ pub(super) fn attend(
     Ok(out)
 }
 
-/// Norms and turns queries and keys, scales the queries, and writes keys and values to the caches.
+/// See [`crate::backend::Backend::remember`].
+pub(super) fn remember(
+    compute: &Compute,
+    params: &AttentionParams<'_, CpuBackend>,
+    [mut keys, values]: [CpuHidden; 2],
+    plan: &RowPlan,
+    caches: &mut [CpuCache],
+) {
+    let caches = Caches(caches);
+    store(compute, params, (None, &mut keys), &values, plan, caches);
+    compute.arena.give(keys.values);
+    compute.arena.give(values.values);
+}
+
+/// Norms and turns keys, and queries where there are any, scales the queries, and writes keys and values to the caches.
 #[expect(unsafe_code, reason = "threads write different rows")]
 fn store(
     compute: &Compute,
     params: &AttentionParams<'_, CpuBackend>,
-    [queries, keys]: [&mut CpuHidden; 2],
+    (queries, keys): (Option<&mut CpuHidden>, &mut CpuHidden),
     values: &CpuHidden,
     plan: &RowPlan,
     caches: Caches<'_>,
 ) {
-    let (rows, isa) = (queries.rows(), compute.isa);
-    let (query_width, key_width) = (queries.width, keys.width);
-    let (queries, keys) = (
-        Disjoint::new(&mut queries.values),
-        Disjoint::new(&mut keys.values),
-    );
+    let (rows, isa) = (keys.rows(), compute.isa);
+    let key_width = keys.width;
+    let query_width = queries.as_ref().map_or(0, |queries| queries.width);
+    let mut none = CpuHidden::default();
+    let queries = Disjoint::new(&mut queries.unwrap_or(&mut none).values);
+    let keys = Disjoint::new(&mut keys.values);
     compute.rows(rows, query_width + 2 * key_width, |row| {
         let at = plan.groups.partition_point(|group| group.rows.end <= row);
         let (group, caches) = (&plan.groups[at], caches);
@@ -122,7 +136,7 @@ fn store(
             .zip(values.row(row).chunks_exact(head_dim));
         for (head, (key, value)) in heads.enumerate() {
             // SAFETY: the slot is this row's own, and nobody reads the cache in this stage.
-            unsafe { layer.write(head, group.base + row - group.rows.start, key, value) };
+            unsafe { layer.write(head, group.place(row - group.rows.start), key, value) };
         }
     });
 }

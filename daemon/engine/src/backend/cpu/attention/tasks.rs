@@ -101,7 +101,8 @@ impl<'a> Tasks<'a> {
             .iter()
             .enumerate()
             .map(move |(index, group)| {
-                let run = self.shared() * if group.is_chain() { group.len() } else { 1 };
+                let chain = group.is_chain() && !group.is_empty();
+                let run = self.shared() * if chain { group.len() } else { 1 };
                 let runs = self.shared() * group.len() / run;
                 let positions = &self.plan.positions[group.rows.clone()];
                 let first = positions.iter().copied().min().unwrap_or(0);
