@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use common::{LIMITS, Ran, greedy, run, run_all};
 use tandem_engine::engine::{Engine, EngineOptions, RequestError};
-use tandem_engine::pair::{Device, LoadError, LoadOptions, ModelPair, PairFiles};
+use tandem_engine::pair::{Device, DraftSource, LoadError, LoadOptions, ModelPair, PairFiles};
 use tandem_engine::sampling::SamplingParams;
 use tandem_engine::testing::TinyModel;
 use tandem_engine::{FinishReason, Output, Request, TokenId};
@@ -47,7 +47,9 @@ fn load(draft: Option<TinyModel>, options: &LoadOptions) -> Result<ModelPair, Lo
     };
     let files = PairFiles {
         target: write("target.gguf", TARGET),
-        draft: draft.map(|draft| write("draft.gguf", draft)),
+        draft: draft.map_or(DraftSource::None, |draft| {
+            DraftSource::Model(write("draft.gguf", draft))
+        }),
     };
     ModelPair::load(&files, options, &mut |_| {})
 }

@@ -11,8 +11,8 @@ use std::time::Instant;
 use tandem_engine::backend::cpu::CpuBackend;
 use tandem_engine::engine::{Engine, EngineOptions};
 use tandem_engine::gguf::Gguf;
-use tandem_engine::model::{Decoder, LanguageModel, Row, Slot};
-use tandem_engine::pair::{Device, LoadOptions, ModelPair, PairFiles};
+use tandem_engine::model::{Decoder, Exit, LanguageModel, Row, Slot};
+use tandem_engine::pair::{Device, DraftSource, LoadOptions, ModelPair, PairFiles};
 use tandem_engine::sampling::SamplingParams;
 use tandem_engine::testing::TinyModel;
 use tandem_engine::{Output, Request, StopConditions};
@@ -121,6 +121,55 @@ fn a_forward_allocates_nothing() {
     }
 }
 
+/// Rounds of a draft that leaves early, and its verification; of a tree that grows.
+fn early_and_growing_rows_allocate_nothing() {
+    let file = write("llama", 4, 1);
+    let adapter = TinyModel {
+        width: 128,
+        inner: 256,
+        seed: 2,
+        ..TinyModel::default()
+    };
+    let mut exit = tempfile::NamedTempFile::new().expect("a file");
+    exit.write_all(&adapter.exit_adapter(2)).expect("it writes");
+    let exit = Gguf::open(exit.path()).expect("a sound file");
+    let mut model = decoder(file.path());
+    model.attach_exit(&exit, &mut |_| {}).expect("it fits");
+    let slots = [0; 2].map(|_| model.open().expect("a cache"));
+    step(&mut model, &slots, 700, false);
+    let tokens = [5, 6, 7, 8, 9];
+    let batches: Vec<Vec<Row>> = (0..4)
+        .map(|row| {
+            let rows = slots.iter().map(|slot| Row {
+                slot: *slot,
+                token: tokens[row],
+                parent: row.checked_sub(1),
+            });
+            rows.collect()
+        })
+        .collect();
+    let whole: Vec<Row> = slots
+        .iter()
+        .flat_map(|slot| Row::chain(*slot, &tokens))
+        .collect();
+    for round in 0..40 {
+        slots.iter().for_each(|slot| model.truncate(*slot, 600));
+        let (count, ()) = allocations(|| {
+            for rows in &batches {
+                model.early(rows, &[0, 1], Exit::Adapter).expect("it runs");
+            }
+            model.forward(&whole, &[4, 9]).expect("it runs");
+            slots.iter().for_each(|slot| model.truncate(*slot, 603));
+            for rows in &batches {
+                model.grow(rows, &[0, 1]).expect("it runs");
+            }
+        });
+        if round > 0 {
+            assert_eq!(count, 0, "round {round}");
+        }
+    }
+}
+
 fn request(sampling: SamplingParams, speculation: bool) -> Request {
     Request {
         prompt: (0..300).map(|i| i % 200).collect(),
@@ -201,7 +250,7 @@ fn a_step_of_the_engine_allocates_what_it_hands_over() {
     };
     let files_of_pair = PairFiles {
         target: files[0].path().into(),
-        draft: Some(files[1].path().into()),
+        draft: DraftSource::Model(files[1].path().into()),
     };
     let pair = ModelPair::load(&files_of_pair, &options, &mut |_| {}).expect("it loads");
     let mut engine = Engine::new(pair, limits);
@@ -217,5 +266,6 @@ fn a_step_of_the_engine_allocates_what_it_hands_over() {
 #[test]
 fn steady_steps_allocate_nothing() {
     a_forward_allocates_nothing();
+    early_and_growing_rows_allocate_nothing();
     a_step_of_the_engine_allocates_what_it_hands_over();
 }

@@ -15,8 +15,8 @@ use std::time::Instant;
 
 use tandem_engine::engine::{Engine, EngineOptions};
 use tandem_engine::pair::{
-    Device, LoadError, LoadOptions, LoadProgress, ModelPair, PairFiles, PreparedOptions,
-    WeightSource,
+    Device, DraftSource, LoadError, LoadOptions, LoadProgress, ModelPair, PairFiles,
+    PreparedOptions, WeightSource,
 };
 use tandem_models::{ModelError, ModelRef, Store};
 
@@ -160,13 +160,13 @@ impl Loader {
         let mut progress = reporter(Arc::clone(pair));
         let alone = PairFiles {
             target: self.locate(&pair.config.target)?,
-            draft: None,
+            draft: DraftSource::None,
         };
         let mut why_plain = None;
         if let Some(draft) = &pair.config.draft {
             let with_draft = self.locate(draft).and_then(|draft| {
                 let files = PairFiles {
-                    draft: Some(draft),
+                    draft: DraftSource::Model(draft),
                     ..alone.clone()
                 };
                 load(&files, options, &mut progress)

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use tandem_engine::engine::{Engine, EngineOptions};
-use tandem_engine::pair::{Device, LoadOptions, ModelPair, PairFiles};
+use tandem_engine::pair::{Device, DraftSource, LoadOptions, ModelPair, PairFiles};
 use tandem_engine::testing::TinyModel;
 pub(super) use tandem_engine::testing::tiny::VOCABULARY;
 
@@ -29,7 +29,7 @@ pub(super) fn load() -> ModelPair {
     };
     let files = PairFiles {
         target,
-        draft: None,
+        draft: DraftSource::None,
     };
     ModelPair::load(&files, &options, &mut |_| {}).expect("a sound file")
 }

@@ -1,12 +1,11 @@
 //! A separate, smaller model of the same vocabulary as drafter.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
+use super::chain::{Chain, Distributions, drafts};
 use super::{DraftRequest, Drafter};
 use crate::backend::Logits;
 use crate::model::{LanguageModel, ModelError, Row, Slot};
-use crate::sampling::Distribution;
 use crate::verify::Draft;
 use crate::{SequenceId, TokenId};
 
@@ -20,8 +19,7 @@ pub struct ModelDrafter {
     max_rows: usize,
     /// What each sequence's cache was fed.
     fed: HashMap<SequenceId, (Slot, Vec<TokenId>)>,
-    /// What drafts are drawn from, vocabulary-wide; used again once no draft holds it.
-    distributions: Vec<Arc<Distribution>>,
+    distributions: Distributions,
 }
 
 impl std::fmt::Debug for ModelDrafter {
@@ -30,15 +28,6 @@ impl std::fmt::Debug for ModelDrafter {
             .field("config", self.model.config())
             .finish_non_exhaustive()
     }
-}
-
-/// One sequence during one call.
-struct Chain {
-    /// Index of its request.
-    request: usize,
-    slot: Slot,
-    tokens: Vec<TokenId>,
-    probs: Vec<Arc<Distribution>>,
 }
 
 impl ModelDrafter {
@@ -51,7 +40,7 @@ impl ModelDrafter {
             mapped_bytes: 0,
             max_rows,
             fed: HashMap::new(),
-            distributions: Vec::new(),
+            distributions: Distributions::default(),
         }
     }
 
@@ -105,21 +94,16 @@ impl ModelDrafter {
     }
 }
 
-/// Takes a distribution that nobody else holds, or makes one.
-fn unused(distributions: &mut Vec<Arc<Distribution>>) -> Arc<Distribution> {
-    let free = |distribution: &mut Arc<Distribution>| Arc::get_mut(distribution).is_some();
-    match distributions.iter_mut().position(free) {
-        Some(index) => distributions.swap_remove(index),
-        None => Arc::new(Distribution::one_hot(0)),
-    }
-}
-
 impl Drafter for ModelDrafter {
     fn name(&self) -> &'static str {
         "model"
     }
 
-    fn draft(&mut self, requests: &mut [DraftRequest<'_>]) -> Result<Vec<Draft>, ModelError> {
+    fn draft(
+        &mut self,
+        _target: &mut dyn LanguageModel,
+        requests: &mut [DraftRequest<'_>],
+    ) -> Result<Vec<Draft>, ModelError> {
         let pending = requests
             .iter()
             .map(|request| self.pending(request))
@@ -131,12 +115,7 @@ impl Drafter for ModelDrafter {
             let asked = &requests[request];
             let caught_up = self.fed[&asked.id].1.len() + tokens.len() == asked.tokens.len();
             if caught_up && asked.max_len > 0 {
-                chains.push(Chain {
-                    request,
-                    slot: *slot,
-                    tokens: Vec::new(),
-                    probs: Vec::new(),
-                });
+                chains.push(Chain::new(request, *slot, tokens.len()));
                 want.push(end - 1);
             }
         }
@@ -150,46 +129,24 @@ impl Drafter for ModelDrafter {
         let mut active: Vec<usize> = (0..chains.len()).collect();
         while !active.is_empty() {
             for (row, chain) in active.iter().enumerate() {
-                let chain = &mut chains[*chain];
-                let request = &mut requests[chain.request];
-                let mut drawn_from = unused(&mut distributions);
-                if let Some(distribution) = Arc::get_mut(&mut drawn_from) {
-                    let (sampler, drafted) = (&request.sampler, &chain.tokens);
-                    sampler.distribution_into(logits.row(row), drafted, distribution);
-                }
-                let position = request.tokens.len() + chain.tokens.len();
-                chain
-                    .tokens
-                    .push(request.sampler.draw(&drawn_from, position));
-                chain.probs.push(drawn_from);
+                chains[*chain].draw(requests, logits.row(row), &mut distributions);
             }
-            active.retain(|chain| {
-                chains[*chain].tokens.len() < requests[chains[*chain].request].max_len
-            });
+            active.retain(|chain| chains[*chain].goes_on(requests));
             if active.is_empty() {
                 break;
             }
             let batch: Vec<_> = active
                 .iter()
                 .map(|chain| {
-                    let Chain {
-                        request,
-                        slot,
-                        tokens,
-                        ..
-                    } = &chains[*chain];
-                    (requests[*request].id, *slot, &tokens[tokens.len() - 1..])
+                    let chain = &chains[*chain];
+                    (requests[chain.request].id, chain.slot, chain.last())
                 })
                 .collect();
             let want: Vec<usize> = (0..batch.len()).collect();
             logits = self.forward(&batch, &want)?;
         }
-        distributions.extend(chains.iter().flat_map(|chain| chain.probs.iter().cloned()));
+        let drafts = drafts(requests.len(), chains, &mut distributions);
         self.distributions = distributions;
-        let mut drafts: Vec<Draft> = requests.iter().map(|_| Draft::default()).collect();
-        for chain in chains {
-            drafts[chain.request] = Draft::drawn_chain(chain.tokens.into_iter().zip(chain.probs));
-        }
         Ok(drafts)
     }
 
@@ -207,7 +164,7 @@ impl Drafter for ModelDrafter {
         self.mapped_bytes
     }
 
-    fn cache_bytes(&self) -> u64 {
+    fn cache_bytes(&self, _target: &dyn LanguageModel) -> u64 {
         self.model.cache_bytes()
     }
 

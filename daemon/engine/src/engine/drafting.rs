@@ -1,7 +1,7 @@
 //! The drafts of a step.
 
 use super::Engine;
-use super::step::Share;
+use super::step::{Share, slot};
 use crate::draft::DraftRequest;
 use crate::policy::{self, Candidate};
 use crate::sequence::Sequence;
@@ -55,6 +55,7 @@ impl Engine {
             .iter()
             .filter_map(|&(i, max_len)| {
                 let sequence = sequences[shares[i].index].take()?;
+                let slot = slot(sequence);
                 let Sequence {
                     id,
                     tokens,
@@ -63,13 +64,14 @@ impl Engine {
                 } = sequence;
                 Some(DraftRequest {
                     id: *id,
+                    slot,
                     tokens,
                     sampler,
                     max_len,
                 })
             })
             .collect();
-        match drafter.draft(&mut requests) {
+        match drafter.draft(&mut *self.target, &mut requests) {
             Ok(drafts) => {
                 for ((i, _), draft) in wanted.into_iter().zip(drafts) {
                     shares[i].draft = draft;

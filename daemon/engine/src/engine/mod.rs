@@ -85,13 +85,13 @@ pub struct StepError {
 pub struct MemoryUse {
     /// The target's weights.
     pub target_weights: u64,
-    /// The draft's weights.
+    /// The draft's weights, or the exit adapter's.
     pub draft_weights: u64,
     /// Bytes of prepared weights of both that are mapped: the system can have these pages back at any time.
     pub mapped_weights: u64,
     /// The target's caches.
     pub target_kv: u64,
-    /// The draft's caches.
+    /// The draft's caches, or the exit adapter's.
     pub draft_kv: u64,
 }
 
@@ -207,7 +207,7 @@ impl Engine {
             draft_kv: self
                 .drafter
                 .as_ref()
-                .map_or(0, |drafter| drafter.cache_bytes()),
+                .map_or(0, |drafter| drafter.cache_bytes(&*self.target)),
         }
     }
 
@@ -220,6 +220,7 @@ impl Engine {
     /// Drops the drafter, weights and caches, and decodes plainly from the next step on.
     pub fn shed_draft(&mut self, reason: impl Into<String>) {
         self.drafter = None;
+        self.target.detach_exit();
         self.off_reason = Some(reason.into());
     }
 

@@ -13,7 +13,7 @@ pub enum LoadError {
     /// A file cannot be read or is damaged.
     #[error("the {role} cannot be used: {source}")]
     File {
-        /// `target` or `draft`.
+        /// `target`, `draft` or `exit adapter`.
         role: &'static str,
         /// What is wrong with it.
         source: GgufError,
@@ -21,7 +21,7 @@ pub enum LoadError {
     /// A file is sound but not usable.
     #[error("the {role} `{path}` cannot be used: {source}")]
     Model {
-        /// `target` or `draft`.
+        /// `target`, `draft` or `exit adapter`.
         role: &'static str,
         /// The file.
         path: PathBuf,

@@ -4,9 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::prepare::prepare;
-use super::{
-    LoadError, LoadOptions, LoadProgress, LoadStage, ModelSummary, PairReport, WeightSource,
-};
+use super::{LoadError, LoadOptions, LoadProgress, LoadStage, ModelSummary, PairReport};
 use crate::gguf::Gguf;
 use crate::hardware::Hardware;
 use crate::model::{LanguageModel, ModelConfig, ModelError};
@@ -57,25 +55,8 @@ impl Header {
     }
 
     pub(super) fn summary(&self) -> ModelSummary {
-        let name = self
-            .gguf
-            .optional_str("general.name")
-            .ok()
-            .flatten()
-            .map(str::to_owned);
-        ModelSummary {
-            name: name.unwrap_or_else(|| self.gguf.path().display().to_string()),
-            architecture: self.config.architecture.clone(),
-            quantization: self
-                .gguf
-                .dominant_format()
-                .map_or_else(String::new, |format| format!("{format:?}")),
-            parameters: self.gguf.parameters(),
-            weight_bytes: self.weight_bytes(),
-            vocabulary_size: self.config.vocabulary,
-            weights: WeightSource::Memory,
-            mapped_bytes: 0,
-        }
+        let (architecture, vocabulary) = (&self.config.architecture, self.config.vocabulary);
+        ModelSummary::of(&self.gguf, architecture, vocabulary)
     }
 
     /// Loads the weights, by way of a prepared file where the options say so, and enters into the report what came of

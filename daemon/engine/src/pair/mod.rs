@@ -1,6 +1,7 @@
 //! A target with its draft: checked by their headers before a weight is read, then loaded.
 
 mod error;
+mod exit;
 mod header;
 mod prepare;
 mod report;
@@ -8,14 +9,15 @@ mod report;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::draft::{Drafter, ModelDrafter};
+use crate::draft::{Drafter, ModelDrafter, SelfDrafter};
 use crate::hardware::Hardware;
-use crate::model::LanguageModel;
+use crate::model::{LanguageModel, check_layers};
 use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
 
 pub use crate::hardware::Device;
 pub use error::LoadError;
+use exit::ExitHeader;
 use header::Header;
 pub use prepare::PreparedOptions;
 pub use report::{LoadProgress, LoadStage, ModelSummary, PairReport, WeightSource};
@@ -28,8 +30,24 @@ const USUAL_RATIO: std::ops::RangeInclusive<f64> = 15.0..=25.0;
 pub struct PairFiles {
     /// GGUF file of the target.
     pub target: PathBuf,
-    /// GGUF file of the draft; `None`: plain decoding.
-    pub draft: Option<PathBuf>,
+    /// What drafts for it.
+    pub draft: DraftSource,
+}
+
+/// What drafts for a target.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum DraftSource {
+    /// Nothing: plain decoding.
+    #[default]
+    None,
+    /// A separate model in a GGUF file.
+    Model(PathBuf),
+    /// The target's own first layers and a trained exit adapter in a GGUF file, which says how many layers.
+    Adapter(PathBuf),
+    /// The target's own first layers, so many, without an adapter.
+    Layer(usize),
+    /// The target's own first layers without an adapter, as many as a measurement at loading finds best.
+    MeasuredLayer,
 }
 
 /// How to load a pair.
@@ -77,6 +95,7 @@ impl std::fmt::Debug for ModelPair {
 struct Inspected {
     target: Header,
     draft: Option<Header>,
+    adapter: Option<ExitHeader>,
     /// The target's.
     hardware: Hardware,
     report: PairReport,
@@ -84,11 +103,24 @@ struct Inspected {
 
 fn inspect(files: &PairFiles, options: &LoadOptions) -> Result<Inspected, LoadError> {
     let target = Header::read("target", &files.target)?;
-    let draft = files
-        .draft
-        .as_ref()
-        .map(|path| Header::read("draft", path))
-        .transpose()?;
+    let (mut draft, mut adapter, mut exit_layer) = (None, None, None);
+    match &files.draft {
+        DraftSource::None | DraftSource::MeasuredLayer => {}
+        DraftSource::Model(path) => draft = Some(Header::read("draft", path)?),
+        DraftSource::Adapter(path) => {
+            let header = ExitHeader::read(path, &target.config)?;
+            exit_layer = Some(header.config.layers);
+            adapter = Some(header);
+        }
+        DraftSource::Layer(layers) => {
+            check_layers(*layers, target.config.layers).map_err(|source| LoadError::Model {
+                role: "target",
+                path: files.target.clone(),
+                source,
+            })?;
+            exit_layer = Some(*layers);
+        }
+    }
     let hardware = Hardware::open(options.device)?;
     let mut warnings = Vec::new();
 
@@ -114,9 +146,13 @@ fn inspect(files: &PairFiles, options: &LoadOptions) -> Result<Inspected, LoadEr
     }
 
     let headers = || std::iter::once(&target).chain(&draft);
-    let weights = headers().map(Header::weight_bytes).sum::<u64>();
-    let position: u64 = headers()
-        .map(|header| hardware.cache_bytes_per_position(header.config.cache_shape()))
+    let adapters = || adapter.iter();
+    let weights = headers().map(Header::weight_bytes).sum::<u64>()
+        + adapters().map(ExitHeader::weight_bytes).sum::<u64>();
+    let shapes = headers().map(|header| header.config.cache_shape());
+    let position: u64 = shapes
+        .chain(adapters().map(|adapter| adapter.config.block.cache_shape()))
+        .map(|shape| hardware.cache_bytes_per_position(shape))
         .sum();
     let cache = position.saturating_mul(context_length as u64);
     let needed = weights.saturating_add(cache);
@@ -131,7 +167,11 @@ fn inspect(files: &PairFiles, options: &LoadOptions) -> Result<Inspected, LoadEr
     }
     let report = PairReport {
         target: target.summary(),
-        draft: draft.as_ref().map(Header::summary),
+        draft: match &adapter {
+            Some(adapter) => Some(adapter.summary()),
+            None => draft.as_ref().map(Header::summary),
+        },
+        exit_layer,
         context_length,
         footprint: needed,
         warnings,
@@ -141,6 +181,7 @@ fn inspect(files: &PairFiles, options: &LoadOptions) -> Result<Inspected, LoadEr
     Ok(Inspected {
         target,
         draft,
+        adapter,
         hardware,
         report,
     })
@@ -167,6 +208,7 @@ impl ModelPair {
         let Inspected {
             target,
             draft,
+            adapter,
             hardware,
             mut report,
         } = inspect(files, options)?;
@@ -175,7 +217,7 @@ impl ModelPair {
             .map(Arc::new);
         let context_length = report.context_length;
         let tokenizer = Arc::clone(&target.tokenizer);
-        let drafter = match draft {
+        let mut drafter = match draft {
             Some(draft) => {
                 let hardware = Hardware::open(options.device)?;
                 let model = draft.load("draft", hardware, options, &mut report, progress)?;
@@ -187,7 +229,19 @@ impl ModelPair {
             }
             None => None,
         };
-        let target = target.load("target", hardware, options, &mut report, progress)?;
+        let mut target = target.load("target", hardware, options, &mut report, progress)?;
+        let exit = match adapter {
+            Some(adapter) => Some(adapter.attach(&mut *target, progress)?),
+            None => exit::layer(files, &mut *target, &tokenizer, &mut report)?,
+        };
+        if let Some(exit) = exit {
+            let own = SelfDrafter::new(&*target, exit).map_err(|source| LoadError::Model {
+                role: "target",
+                path: files.target.clone(),
+                source,
+            })?;
+            drafter = Some(Box::new(own));
+        }
         let parts = PairParts {
             target,
             target_bytes: report.target.weight_bytes,

@@ -1,5 +1,7 @@
 //! What is known of a pair before and while it loads.
 
+use crate::gguf::Gguf;
+
 /// What the headers say about one model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelSummary {
@@ -34,13 +36,35 @@ pub enum WeightSource {
     Mapped,
 }
 
+impl ModelSummary {
+    /// What a file's header says.
+    pub(super) fn of(gguf: &Gguf, architecture: &str, vocabulary_size: usize) -> Self {
+        let name = gguf.optional_str("general.name").ok().flatten();
+        Self {
+            name: name.map_or_else(|| gguf.path().display().to_string(), str::to_owned),
+            architecture: architecture.to_owned(),
+            quantization: gguf
+                .dominant_format()
+                .map_or_else(String::new, |format| format!("{format:?}")),
+            parameters: gguf.parameters(),
+            weight_bytes: gguf.tensors().iter().map(|tensor| tensor.bytes).sum(),
+            vocabulary_size,
+            weights: WeightSource::Memory,
+            mapped_bytes: 0,
+        }
+    }
+}
+
 /// What is known of a pair before its weights are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PairReport {
     /// The target.
     pub target: ModelSummary,
-    /// The draft, where the pair has one.
+    /// The draft, where the pair has one, or the exit adapter with which the target drafts for itself.
     pub draft: Option<ModelSummary>,
+    /// The layers after which the target leaves to draft for itself, where it does; a measured one is known only once
+    /// the pair is loaded.
+    pub exit_layer: Option<usize>,
     /// Most tokens of prompt and output together.
     pub context_length: usize,
     /// Bytes of weights and of one full-length cache of each model.
@@ -56,7 +80,7 @@ pub struct PairReport {
 /// How far loading is with one of the models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadProgress {
-    /// `target` or `draft`.
+    /// `target`, `draft` or `exit adapter`.
     pub role: &'static str,
     /// What is being done with it.
     pub stage: LoadStage,

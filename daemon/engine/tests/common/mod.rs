@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use tandem_engine::engine::{Engine, EngineOptions};
-use tandem_engine::pair::{Device, LoadOptions, ModelPair, PairFiles};
+use tandem_engine::pair::{Device, DraftSource, LoadOptions, ModelPair, PairFiles};
 use tandem_engine::sampling::SamplingParams;
 use tandem_engine::tokenizer::SpecialTokens;
 use tandem_engine::{
@@ -38,7 +38,7 @@ pub(crate) fn prompts() -> Vec<(String, String)> {
 pub(crate) fn files() -> PairFiles {
     PairFiles {
         target: default_target(),
-        draft: Some(default_draft()),
+        draft: DraftSource::Model(default_draft()),
     }
 }
 
@@ -50,6 +50,11 @@ pub(crate) fn default_target() -> PathBuf {
 /// The draft's file, which comes with Tandem.
 pub(crate) fn default_draft() -> PathBuf {
     model(&ModelRef::default_draft())
+}
+
+/// The exit adapter's file for the default target, which comes with Tandem.
+pub(crate) fn default_exit_adapter() -> PathBuf {
+    model(&ModelRef::default_exit_adapter())
 }
 
 fn model(reference: &ModelRef) -> PathBuf {
@@ -80,7 +85,7 @@ pub(crate) const LIMITS: EngineOptions = EngineOptions {
 pub(crate) fn pair(draft: bool) -> ModelPair {
     let mut files = files();
     if !draft {
-        files.draft = None;
+        files.draft = DraftSource::None;
     }
     ModelPair::load(&files, &LOAD, &mut |_| {}).expect("the default pair loads")
 }
