@@ -69,7 +69,7 @@ impl Hardware {
     ) -> Result<Box<dyn LanguageModel>, ModelError> {
         Ok(match self {
             Self::Cpu(backend) => {
-                let backend = backend.with_prepared(prepared);
+                let backend = backend.with_prepared(gguf.path(), prepared);
                 Box::new(Decoder::load(backend, gguf, context_length, progress)?)
             }
             Self::Gpu(backend) => Box::new(Decoder::load(backend, gguf, context_length, progress)?),

@@ -4,7 +4,7 @@
 mod common;
 
 use tandem_engine::engine::Engine;
-use tandem_engine::pair::{LoadOptions, ModelPair, PairFiles, PreparedOptions};
+use tandem_engine::pair::{DraftSource, LoadOptions, ModelPair, PairFiles, PreparedOptions};
 
 fn private_dirty_bytes() -> u64 {
     let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").expect("the system says");
@@ -24,7 +24,7 @@ fn private_dirty_bytes() -> u64 {
 fn growth(prepared: Option<PreparedOptions>) -> (u64, u64) {
     let files = PairFiles {
         target: common::default_target(),
-        draft: tandem_engine::pair::DraftSource::None,
+        draft: DraftSource::None,
     };
     let options = LoadOptions {
         prepared,

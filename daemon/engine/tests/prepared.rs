@@ -7,7 +7,8 @@ use std::path::Path;
 
 use tandem_engine::engine::Engine;
 use tandem_engine::pair::{
-    LoadOptions, LoadStage, ModelPair, PairFiles, PairReport, PreparedOptions, WeightSource,
+    DraftSource, LoadOptions, LoadStage, ModelPair, PairFiles, PairReport, PreparedOptions,
+    WeightSource,
 };
 use tandem_engine::sampling::SamplingParams;
 
@@ -34,7 +35,7 @@ fn load(files: &PairFiles, directory: &Path) -> (ModelPair, Vec<(&'static str, L
 fn draft_alone() -> PairFiles {
     PairFiles {
         target: common::default_draft(),
-        draft: None,
+        draft: DraftSource::None,
     }
 }
 
@@ -62,7 +63,7 @@ fn a_second_load_maps_what_the_first_prepared_and_says_the_same() {
     let directory = tempfile::tempdir().expect("a directory");
     let files = PairFiles {
         target: common::default_target(),
-        draft: Some(common::default_draft()),
+        draft: DraftSource::Model(common::default_draft()),
     };
     let (first, stages) = load(&files, directory.path());
     for role in ["draft", "target"] {
@@ -161,4 +162,27 @@ fn without_a_place_the_weights_are_packed_in_memory_with_one_warning() {
         (WeightSource::Memory, 0)
     );
     assert!(!text(pair).is_empty());
+}
+
+#[test]
+fn an_exit_adapter_is_not_taken_out_of_its_targets_file() {
+    // Each has a `blk.0` of the same shapes: mixed up, they would draft nothing that stands.
+    let directory = tempfile::tempdir().expect("a directory");
+    let files = PairFiles {
+        target: common::default_target(),
+        draft: DraftSource::Adapter(common::default_exit_adapter()),
+    };
+    let accepted = |pair: ModelPair| {
+        let prompt = common::encode(&pair, "The three primary colours are");
+        let mut request = common::greedy(prompt, 32);
+        request.draft_length = Some(2);
+        let ran = common::run(&mut Engine::new(pair, common::LIMITS), request);
+        ran.end.expect("it ended").1.accepted_tokens
+    };
+    let packed = ModelPair::load(&files, &common::LOAD, &mut |_| {}).expect("it loads");
+    let expected = accepted(packed);
+    assert!(expected > 5, "{expected} accepted");
+    let (mapped, stages) = load(&files, directory.path());
+    assert!(stages.contains(&("exit adapter", LoadStage::Reading)));
+    assert_eq!(accepted(mapped), expected);
 }

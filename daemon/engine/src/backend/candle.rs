@@ -14,7 +14,7 @@ use candle_core::quantized::QMatMul;
 use candle_core::{DType, Device, Module, Tensor};
 
 pub use cache::CandleCache;
-use input::{rms_norm, taken};
+use input::{gathered, rms_norm, taken};
 pub use rope::CandleRope;
 
 use super::{
@@ -170,12 +170,7 @@ impl Backend for CandleBackend {
         _count: usize,
         rows: impl Iterator<Item = (&'a Tensor, usize)>,
     ) -> Result<Tensor, BackendError> {
-        during("gather", {
-            rows.map(|(x, row)| x.narrow(0, row, 1))
-                .collect::<candle_core::Result<Vec<_>>>()
-                // A copy even of one row: what it came from is freed.
-                .and_then(|rows| Tensor::cat(&rows, 0)?.force_contiguous())
-        })
+        during("gather", gathered(rows))
     }
 
     fn release(&self, _x: Tensor) {}
@@ -233,16 +228,11 @@ impl Backend for CandleBackend {
     fn remember(
         &self,
         params: &AttentionParams<'_, Self>,
-        [mut keys, values]: [Tensor; 2],
+        kv: [Tensor; 2],
         plan: &RowPlan,
         caches: &mut [CandleCache],
     ) -> Result<(), BackendError> {
-        if let Some([_, key_norm]) = &params.head_norms {
-            keys = rms_norm(&keys, key_norm)?;
-        }
-        during("attention", {
-            attention::remember(params, [&keys, &values], plan, caches)
-        })
+        attention::remember(params, kv, plan, caches)
     }
 
     fn gated_mlp(

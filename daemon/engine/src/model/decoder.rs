@@ -1,7 +1,8 @@
 //! The decoder, written once over the backend seam.
 
 use super::exit::{Adapter, WeightBytes, check_layers};
-use super::pass::{Fate, Model, Step};
+use super::parts::Model;
+use super::pass::{Fate, Step};
 use super::slots::{Cached, Held, Slots, Tree};
 use super::weights::Weights;
 use super::{Exit, ExitAdapterInfo, LanguageModel, ModelConfig, ModelError, Row, Slot};
@@ -52,6 +53,12 @@ impl<B: Backend> Decoder<B> {
             slots: Slots::none(),
             step: Step::new(),
         })
+    }
+
+    /// What the last pass did.
+    #[cfg(test)]
+    pub(super) fn step(&self) -> &Step<B> {
+        &self.step
     }
 
     fn pass(&mut self, rows: &[Row], want: &[usize], fate: Fate) -> Result<&Logits, ModelError> {

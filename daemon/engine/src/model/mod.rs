@@ -5,6 +5,7 @@ mod config;
 mod decoder;
 mod exit;
 mod layer;
+mod parts;
 mod pass;
 mod slots;
 mod weights;

@@ -1,12 +1,11 @@
 //! One pass of rows through the model, or through its first layers.
 
-use std::ops::Range;
+#[cfg(test)]
+mod tests;
 
-use super::exit::Adapter;
-use super::layer::Layer;
-use super::slots::{Held, Slots};
-use super::weights::Weights;
-use super::{Exit, ModelConfig, ModelError, Row, Slot};
+use super::parts::Model;
+use super::slots::{Cached, Held, Slots};
+use super::{Exit, ModelError, Row, Slot};
 use crate::TokenId;
 use crate::backend::{Backend, Logits, Norm, RowPlan};
 
@@ -77,7 +76,7 @@ impl<B: Backend> Step<B> {
             self.push(model, &mut slots.get_mut(slot).held, group, fate);
             self.slots.push(slot);
         }
-        // Rows of a tree may lie behind the last position; they are told apart by where they lie, not by what they mean.
+        // Rows of a tree may lie behind the last position: where they lie is not what they mean.
         let last = self.plan.positions.iter().max();
         if last.is_some_and(|position| *position >= model.context_length) {
             return Err(ModelError::ContextOverflow {
@@ -234,75 +233,7 @@ impl<B: Backend> Step<B> {
                 }
             }
             let exit = exits.next();
-            slots.put_back(*slot, super::slots::Cached { cache, exit, held });
+            slots.put_back(*slot, Cached { cache, exit, held });
         }
-    }
-}
-
-/// What a pass reads.
-pub(super) struct Model<'a, B: Backend> {
-    pub(super) backend: &'a B,
-    pub(super) config: &'a ModelConfig,
-    pub(super) weights: &'a Weights<B>,
-    pub(super) adapter: Option<&'a Adapter<B>>,
-    pub(super) context_length: usize,
-}
-
-impl<'a, B: Backend> Model<'a, B> {
-    /// Layers before an exit that was checked.
-    fn layers_before(&self, exit: Exit) -> usize {
-        match exit {
-            Exit::Adapter => self.adapter.map_or(0, |adapter| adapter.config.layers),
-            Exit::Layer(layers) => layers,
-        }
-    }
-
-    fn output_norm(&self) -> Norm<'a, B> {
-        Norm {
-            weight: &self.weights.output_norm,
-            eps: self.config.norm_eps,
-        }
-    }
-
-    fn embed(&self, tokens: &[TokenId]) -> Result<B::Hidden, ModelError> {
-        let (table, scale) = (&self.weights.embedding, self.config.embedding_scale);
-        Ok(self.backend.embed(table, tokens, scale)?)
-    }
-
-    fn adapter_layer(&self, adapter: &'a Adapter<B>) -> Layer<'a, B> {
-        Layer {
-            backend: self.backend,
-            config: &adapter.config.block,
-            block: &adapter.block,
-            rope: &self.weights.ropes[0],
-            layer: 0,
-        }
-    }
-
-    /// Runs some of the layers. Rows that come to where the exit adapter takes over leave it their keys and values.
-    fn run(
-        &self,
-        x: &mut B::Hidden,
-        layers: Range<usize>,
-        plan: &RowPlan,
-        [caches, exit_caches]: [&mut [B::Cache]; 2],
-    ) -> Result<(), ModelError> {
-        for layer in layers {
-            if let Some(adapter) = self
-                .adapter
-                .filter(|adapter| adapter.config.layers == layer)
-            {
-                self.adapter_layer(adapter).remember(x, plan, exit_caches)?;
-            }
-            let layer = Layer {
-                backend: self.backend,
-                config: self.config,
-                block: &self.weights.blocks[layer],
-                rope: &self.weights.ropes[usize::from(self.config.window(layer).is_some())],
-                layer,
-            };
-            layer.run(x, plan, caches)?;
-        }
-        Ok(())
     }
 }

@@ -51,7 +51,7 @@ impl ExitHeader {
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<Exit, LoadError> {
         let (mut done_bytes, total_bytes) = (0, self.weight_bytes());
-        let mut advance = |bytes: u64| {
+        let mut advance = |bytes| {
             done_bytes += bytes;
             progress(LoadProgress {
                 role: ROLE,

@@ -80,7 +80,7 @@ pub struct PairReport {
 /// How far loading is with one of the models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadProgress {
-    /// `target` or `draft`.
+    /// `target`, `draft` or `exit adapter`.
     pub role: &'static str,
     /// What is being done with it.
     pub stage: LoadStage,

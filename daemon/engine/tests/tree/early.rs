@@ -1,5 +1,6 @@
 //! Rows that left early and go on.
 
+use tandem_engine::backend::Logits;
 use tandem_engine::gguf::Gguf;
 use tandem_engine::model::{Decoder, Exit, LanguageModel, ModelError, Row};
 
@@ -174,7 +175,7 @@ fn exits_that_are_not_there_are_refused() {
     let mut model = tiny("llama");
     let slot = model.open().expect("a cache");
     let row = rows(slot, &[(1, None)]);
-    let refused = |result: Result<&_, ModelError>| result.err().expect("refused").to_string();
+    let refused = |result: Result<&Logits, ModelError>| result.expect_err("refused").to_string();
     let why = refused(model.early(&row, &[0], Exit::Adapter));
     assert!(why.contains("no exit adapter"), "{why}");
     for layers in [0, 4, 9] {

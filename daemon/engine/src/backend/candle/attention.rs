@@ -2,8 +2,9 @@
 
 use candle_core::{Device, Result, Tensor};
 
-use super::{CandleBackend, CandleCache};
-use crate::backend::{AttentionParams, Group, RopeStyle, RowPlan};
+use super::input::rms_norm;
+use super::{CandleBackend, CandleCache, during};
+use crate::backend::{AttentionParams, BackendError, Group, RopeStyle, RowPlan};
 
 /// See [`crate::backend::Backend::attention`].
 pub(super) fn attend(
@@ -52,6 +53,18 @@ pub(super) fn attend(
 
 /// See [`crate::backend::Backend::remember`].
 pub(super) fn remember(
+    params: &AttentionParams<'_, CandleBackend>,
+    [mut keys, values]: [Tensor; 2],
+    plan: &RowPlan,
+    caches: &mut [CandleCache],
+) -> std::result::Result<(), BackendError> {
+    if let Some([_, key_norm]) = &params.head_norms {
+        keys = rms_norm(&keys, key_norm)?;
+    }
+    during("attention", store(params, [&keys, &values], plan, caches))
+}
+
+fn store(
     params: &AttentionParams<'_, CandleBackend>,
     [keys, values]: [&Tensor; 2],
     plan: &RowPlan,

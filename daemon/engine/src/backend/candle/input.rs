@@ -1,4 +1,4 @@
-//! Rows on their way into a product.
+//! Rows on their way into a product, and rows put together.
 
 use candle_core::Tensor;
 
@@ -21,4 +21,15 @@ pub(super) fn taken(x: Input<'_, CandleBackend>) -> Result<Tensor, BackendError>
         Input::Rows(rows) => Ok(rows),
         Input::Normed(rows, norm) => rms_norm(rows, &norm),
     }
+}
+
+/// Rows out of several activations, as activations of their own.
+pub(super) fn gathered<'a>(
+    rows: impl Iterator<Item = (&'a Tensor, usize)>,
+) -> candle_core::Result<Tensor> {
+    let rows: Vec<Tensor> = rows
+        .map(|(x, row)| x.narrow(0, row, 1))
+        .collect::<candle_core::Result<_>>()?;
+    // A copy even of one row, so that what it came from can go.
+    Tensor::cat(&rows, 0)?.force_contiguous()
 }

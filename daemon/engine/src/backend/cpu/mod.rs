@@ -22,6 +22,7 @@ mod weights;
 
 use std::cell::RefCell;
 use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use cache::CpuCache;
@@ -50,8 +51,8 @@ pub struct CpuBackend {
     compute: Compute,
     kernels: tandem_kernels::Isa,
     products: Box<RefCell<Products>>,
-    /// Where the weights of the model come from; `None`: they are packed out of its file.
-    prepared: Option<Arc<Image>>,
+    /// Where the weights of one model file come from; `None`: they are packed out of it.
+    prepared: Option<(PathBuf, Arc<Image>)>,
 }
 
 impl CpuBackend {
@@ -81,10 +82,17 @@ impl CpuBackend {
         }
     }
 
-    /// Takes the weights out of a prepared file that was checked against the model's.
+    /// Takes the weights of the model file at `path` out of a prepared file that was checked against it.
     #[must_use]
-    pub(crate) fn with_prepared(self, prepared: Option<Arc<Image>>) -> Self {
+    pub(crate) fn with_prepared(self, path: &Path, image: Option<Arc<Image>>) -> Self {
+        let prepared = image.map(|image| (path.to_owned(), image));
         Self { prepared, ..self }
+    }
+
+    /// The prepared file of this very model file: another, such as an adapter's, has tensors of the same names.
+    fn image(&self, gguf: &Gguf) -> Option<&Arc<Image>> {
+        let (path, image) = self.prepared.as_ref()?;
+        (path == gguf.path()).then_some(image)
     }
 }
 
@@ -108,11 +116,11 @@ impl Backend for CpuBackend {
     }
 
     fn matrix(&self, gguf: &Gguf, tensor: &TensorInfo) -> Result<CpuMatrix, BackendError> {
-        weights::matrix(self.kernels, gguf, tensor, self.prepared.as_ref())
+        weights::matrix(self.kernels, gguf, tensor, self.image(gguf))
     }
 
     fn vector(&self, gguf: &Gguf, tensor: &TensorInfo) -> Result<Box<[f32]>, BackendError> {
-        weights::vector(gguf, tensor, self.prepared.as_ref())
+        weights::vector(gguf, tensor, self.image(gguf))
     }
 
     fn rope(&self, frequencies: &[f32], positions: usize) -> Result<CpuRope, BackendError> {

@@ -45,7 +45,7 @@ fn check(architecture: &str, format: GgmlDType) {
     let image = image(&gguf, &Store::new(directory.path(), 1 << 30));
     prepared::check(&image, &gguf).expect("it has every tensor");
     let hollow = hollow(&gguf);
-    let (mut mapped, slot) = decoder(cpu(2).with_prepared(Some(image)), &hollow);
+    let (mut mapped, slot) = decoder(cpu(2).with_prepared(hollow.path(), Some(image)), &hollow);
     let got = feed(&mut mapped, slot, &tokens(12));
     assert_eq!(got, expected, "{architecture} in {format:?}");
 }
