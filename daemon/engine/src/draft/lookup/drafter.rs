@@ -54,12 +54,14 @@ impl LookupDrafter {
         match client {
             // Going on with a copy is better than what merely resembles the text.
             Some(client) if max_len > 0 && !guess.resumed => {
-                let reader = &mut own.reader;
-                let other = self.history.propose(client, tokens, reader, max_len);
-                if other.match_length > guess.match_length {
-                    return other;
+                let (reader, exceed) = (&mut own.reader, guess.match_length);
+                let history = &mut self.history;
+                let other = history.propose(client, tokens, reader, exceed, max_len);
+                if other.tokens.is_empty() {
+                    guess
+                } else {
+                    other
                 }
-                guess
             }
             _ => guess,
         }

@@ -89,12 +89,14 @@ impl History {
     }
 
     /// Guesses up to `max_len` tokens that follow `context` from the texts of `client`: from the longest match, of several
-    /// the one in the text that was of use last. `reader` is that of this context, which has only grown since.
+    /// the one in the text that was of use last; none where no match is longer than `exceed` tokens. `reader` is that of
+    /// this context, which has only grown since.
     pub fn propose(
         &mut self,
         client: ClientKey,
         context: &[TokenId],
         reader: &mut Reader,
+        exceed: usize,
         max_len: usize,
     ) -> Guess {
         let tail = &context[context.len().saturating_sub(TAIL)..];
@@ -112,7 +114,7 @@ impl History {
             text.follow(&mut place, tokens);
             reader.places.push((*number, place));
             let length = text.matched(place);
-            if length > Some(0) && best.is_none_or(|(longest, _, _)| length >= longest) {
+            if length > Some(exceed) && best.is_none_or(|(longest, _, _)| length >= longest) {
                 best = Some((length, index, place));
             }
         }

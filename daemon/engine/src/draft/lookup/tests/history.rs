@@ -15,7 +15,7 @@ fn text(tokens: impl IntoIterator<Item = TokenId>) -> Lookup {
 }
 
 fn propose(history: &mut History, client: ClientKey, context: &[TokenId], max_len: usize) -> Guess {
-    history.propose(client, context, &mut Reader::default(), max_len)
+    history.propose(client, context, &mut Reader::default(), 0, max_len)
 }
 
 /// Bytes of a remembered text.
@@ -93,6 +93,25 @@ fn without_room_nothing_is_remembered() {
 }
 
 #[test]
+fn only_a_longer_match_than_asked_for_counts_and_is_of_use() {
+    let mut history = History::new(2 * bytes(0..100) + 64);
+    history.remember(A, text(0..100));
+    history.remember(A, text(1000..1100));
+    let mut propose = |exceed| {
+        history
+            .propose(A, &[3, 4], &mut Reader::default(), exceed, 1)
+            .tokens
+    };
+    assert_eq!((propose(2), propose(1)), (vec![], vec![5]));
+    history.remember(A, text(2000..2100));
+    assert_eq!(self::propose(&mut history, A, &[4], 1).tokens, [5]);
+    let ignored = history.propose(A, &[2004], &mut Reader::default(), 1, 1);
+    assert_eq!(ignored, Guess::default());
+    history.remember(A, text(3000..3100));
+    assert_eq!(self::propose(&mut history, A, &[2004], 1), Guess::default());
+}
+
+#[test]
 fn the_newer_of_equal_matches_counts() {
     let mut history = History::new(1 << 20);
     history.remember(A, text([1, 2, 3]));
@@ -115,10 +134,10 @@ proptest! {
                 history.remember(A, text(tokens));
             }
             end = (end + step).min(context.len());
-            let read_on = history.propose(A, &context[..end], &mut reader, 3);
+            let read_on = history.propose(A, &context[..end], &mut reader, 0, 3);
             let mut again = Reader::default();
             // Texts as short as these have no longer match than what is read again.
-            let read_again = history.propose(A, &context[..end], &mut again, 3);
+            let read_again = history.propose(A, &context[..end], &mut again, 0, 3);
             prop_assert!(read_on.match_length >= read_again.match_length);
             if read_on.match_length < 32 {
                 prop_assert_eq!(read_on.match_length, read_again.match_length);
