@@ -79,8 +79,8 @@ impl History {
             client,
             text,
         });
-        if self.of(client).count() > MAX_TEXTS {
-            let (oldest, _) = self.of(client).next().expect("there are several");
+        let too_many = self.of(client).nth_back(MAX_TEXTS);
+        if let Some((oldest, _)) = too_many {
             self.texts.remove(oldest);
         }
         while self.bytes() > self.max_bytes {
@@ -127,7 +127,7 @@ impl History {
     }
 
     /// The texts of `client` and where they are.
-    fn of(&self, client: ClientKey) -> impl Iterator<Item = (usize, &Finished)> {
+    fn of(&self, client: ClientKey) -> impl DoubleEndedIterator<Item = (usize, &Finished)> {
         let texts = self.texts.iter().enumerate();
         texts.filter(move |(_, text)| text.client == client)
     }

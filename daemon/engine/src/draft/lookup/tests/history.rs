@@ -112,6 +112,18 @@ fn only_a_longer_match_than_asked_for_counts_and_is_of_use() {
 }
 
 #[test]
+fn of_more_texts_than_are_searched_the_newest_are_kept() {
+    let mut history = History::new(1 << 20);
+    for number in 0..20 {
+        history.remember(A, text(100 * number..100 * number + 10));
+    }
+    for number in 0..20 {
+        let guess = propose(&mut history, A, &[100 * number], 1);
+        assert_eq!(guess.tokens.is_empty(), number < 4, "text {number}");
+    }
+}
+
+#[test]
 fn the_newer_of_equal_matches_counts() {
     let mut history = History::new(1 << 20);
     history.remember(A, text([1, 2, 3]));
