@@ -30,6 +30,14 @@ pub(super) struct Match {
     pub(super) source: usize,
 }
 
+/// How far another text is found in this one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Place {
+    state: u32,
+    /// Tokens of its end that are found.
+    length: u32,
+}
+
 /// The automaton (Blumer et al., 1985). Takes amortised constant time per token, has at most two states per token and
 /// at most one edge per token beyond the first of each state.
 #[derive(Debug)]
@@ -119,26 +127,29 @@ impl Automaton {
         }
     }
 
-    /// The longest end of `context` that occurs in this text, where it occurred last.
-    pub(super) fn find(&self, context: &[TokenId]) -> Match {
-        let (mut state, mut length) = (ROOT, 0);
-        for &token in context {
+    /// Moves a place that another text has reached on by `tokens` of that text. Places hold while nothing is appended.
+    pub(super) fn follow(&self, place: &mut Place, tokens: &[TokenId]) {
+        for &token in tokens {
             loop {
-                if let Some(target) = self.edges.get(state, token) {
-                    (state, length) = (target, length + 1);
+                if let Some(target) = self.edges.get(place.state, token) {
+                    place.state = target;
+                    place.length += 1;
                     break;
                 }
-                if state == ROOT {
+                if place.state == ROOT {
                     break;
                 }
-                state = self.state(state).link;
-                length = self.state(state).length;
+                place.state = self.state(place.state).link;
+                place.length = self.state(place.state).length;
             }
         }
-        let end = self.state(state).end;
+    }
+
+    /// The longest end of the other text that occurs in this one, where it occurred last.
+    pub(super) fn found(&self, place: Place) -> Match {
         Match {
-            length: length as usize,
-            source: end as usize,
+            length: place.length as usize,
+            source: self.state(place.state).end as usize,
         }
     }
 

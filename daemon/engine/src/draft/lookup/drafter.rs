@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::history::LONGEST_MATCH;
-use super::{ClientKey, Guess, History, Lookup, MAX_BYTES_PER_TOKEN};
+use super::{ClientKey, Guess, History, Lookup, MAX_BYTES_PER_TOKEN, Reader};
 use crate::draft::{CatchUp, DraftRequest, Drafter, Drafting, Origin};
 use crate::model::{LanguageModel, ModelError};
 use crate::policy::{DraftKind, Evidence, MAX_DRAFT_LENGTH};
@@ -16,8 +15,17 @@ const RESUMED: usize = 8;
 /// is released.
 #[derive(Debug)]
 pub struct LookupDrafter {
-    sequences: HashMap<SequenceId, (Lookup, Option<ClientKey>)>,
+    sequences: HashMap<SequenceId, Sequence>,
     history: History,
+}
+
+/// What is kept of a sequence.
+#[derive(Debug, Default)]
+struct Sequence {
+    text: Lookup,
+    client: Option<ClientKey>,
+    /// Where it stands in the history of its client.
+    reader: Reader,
 }
 
 impl LookupDrafter {
@@ -39,22 +47,24 @@ impl LookupDrafter {
         tokens: &[TokenId],
         max_len: usize,
     ) -> Guess {
-        let (own, owner) = self.sequences.entry(id).or_default();
-        *owner = client;
-        if !tokens.starts_with(own.tokens()) {
-            *own = Lookup::new();
+        let own = self.sequences.entry(id).or_default();
+        if !tokens.starts_with(own.text.tokens()) || own.client != client {
+            *own = Sequence::default();
         }
-        own.extend(&tokens[own.tokens().len()..]);
-        let guess = own.propose(max_len);
-        // A text that is being copied is a better source than one that merely resembles it.
-        let settled = max_len == 0 || guess.resumed || guess.match_length >= LONGEST_MATCH;
+        own.client = client;
+        own.text.extend(&tokens[own.text.tokens().len()..]);
+        let guess = own.text.propose(max_len);
         match client {
-            Some(client) if !settled => {
-                let other = self.history.propose(client, tokens, max_len);
-                if other.match_length > guess.match_length {
-                    return other;
+            // Going on with a copy is better than what merely resembles the text.
+            Some(client) if max_len > 0 && !guess.resumed => {
+                let (reader, exceed) = (&mut own.reader, guess.match_length);
+                let history = &mut self.history;
+                let other = history.propose(client, tokens, reader, exceed, max_len);
+                if other.tokens.is_empty() {
+                    guess
+                } else {
+                    other
                 }
-                guess
             }
             _ => guess,
         }
@@ -105,8 +115,11 @@ impl Drafter for LookupDrafter {
     }
 
     fn release(&mut self, id: SequenceId) {
-        if let Some((text, Some(client))) = self.sequences.remove(&id) {
-            self.history.remember(client, text);
+        let Some(sequence) = self.sequences.remove(&id) else {
+            return;
+        };
+        if let Some(client) = sequence.client {
+            self.history.remember(client, sequence.text);
         }
     }
 
@@ -115,7 +128,8 @@ impl Drafter for LookupDrafter {
     }
 
     fn cache_bytes(&self, _target: &dyn LanguageModel) -> u64 {
-        let own: usize = self.sequences.values().map(|(text, _)| text.bytes()).sum();
+        let sequences = self.sequences.values();
+        let own: usize = sequences.map(|own| own.text.bytes()).sum();
         (own + self.history.bytes()) as u64
     }
 

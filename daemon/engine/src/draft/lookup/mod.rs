@@ -17,7 +17,7 @@ mod tests;
 mod text;
 
 pub use drafter::LookupDrafter;
-pub use history::{ClientKey, History};
+pub use history::{ClientKey, History, Reader};
 pub use text::{Lookup, MAX_BYTES_PER_TOKEN};
 
 use crate::TokenId;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::super::Lookup;
-use super::super::automaton::{Automaton, Match};
+use super::super::automaton::{Automaton, Match, Place};
 use crate::TokenId;
 
 /// The longest end of `context` that occurs in `text` with its end at or before `last`, where it ends last.
@@ -52,11 +52,10 @@ proptest! {
     fn another_text_is_found_where_its_end_occurred_last(text in texts(33), context in texts(20)) {
         let mut automaton = Automaton::new();
         text.iter().for_each(|&token| { automaton.append(token); });
-        let found = automaton.find(&context);
-        let searched = search(&text, text.len(), &context);
-        prop_assert_eq!(found.length, searched.length);
-        if found.length > 0 {
-            prop_assert_eq!(found.source, searched.source);
+        let mut place = Place::default();
+        for end in 1..=context.len() {
+            automaton.follow(&mut place, &context[end - 1..end]);
+            prop_assert_eq!(automaton.found(place), search(&text, text.len(), &context[..end]));
         }
     }
 
@@ -105,7 +104,8 @@ proptest! {
         lookup.extend(&text);
         let guess = lookup.propose(8);
         prop_assert!(guess.tokens.iter().all(|token| text.contains(token)));
-        let other = lookup.propose_for(&text[text.len() / 2..], 8);
-        prop_assert!(other.tokens.iter().all(|token| text.contains(token)));
+        let mut place = Place::default();
+        lookup.follow(&mut place, &text[text.len() / 2..]);
+        prop_assert!(lookup.propose_at(place, 8).tokens.iter().all(|token| text.contains(token)));
     }
 }

@@ -1,5 +1,6 @@
 //! Which of several occurrences a guess continues, and what an index takes.
 
+use super::super::automaton::Place;
 use super::super::{Guess, Lookup, MAX_BYTES_PER_TOKEN};
 use crate::TokenId;
 
@@ -74,10 +75,15 @@ fn a_copy_that_broke_off_long_ago_is_forgotten() {
 #[test]
 fn another_text_is_never_continued_past_its_end() {
     let text = lookup(&[1, 2, 3, 4, 5]);
-    assert_eq!(text.propose_for(&[9, 2, 3], 8).tokens, [4, 5]);
-    assert_eq!(text.propose_for(&[9, 2, 3], 1).tokens, [4]);
-    assert_eq!(text.propose_for(&[4, 5], 8), Guess::default());
-    assert_eq!(text.propose_for(&[], 8), Guess::default());
+    let propose = |context: &[TokenId], max_len| {
+        let mut place = Place::default();
+        text.follow(&mut place, context);
+        text.propose_at(place, max_len)
+    };
+    assert_eq!(propose(&[9, 2, 3], 8).tokens, [4, 5]);
+    assert_eq!(propose(&[9, 2, 3], 1).tokens, [4]);
+    assert_eq!(propose(&[4, 5], 8), Guess::default());
+    assert_eq!(propose(&[], 8), Guess::default());
 }
 
 /// Texts of `n` tokens that load the index in different ways.
