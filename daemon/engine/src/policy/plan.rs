@@ -118,7 +118,8 @@ impl StepPlan {
         let seat = *self.seats.get(sequence)?;
         let view = &seat.views[kind.index()];
         let calibration = &self.calibration[kind.index()];
-        let rate = view.estimate(calibration, depth, sibling, confidence);
+        let known = confidence.and_then(|confidence| calibration.at(sibling, confidence));
+        let rate = view.estimate(known, depth, sibling, confidence);
         let survival = seat.survival(kind, depth, parent_survival, rate);
         if seat.left(depth) == 0 || self.drafted >= self.costs.most_rows() {
             return None;
@@ -127,6 +128,12 @@ impl StepPlan {
             Some(_) => sibling == 0,
             None => self.pays(&seat, kind, depth, survival, 0.0),
         };
+        // Without a known confidence the answer was foreseen, so it says nothing about how often rounds are in vain.
+        if known.is_some() && sibling == 0 {
+            let view = &mut self.seats[sequence].views[kind.index()];
+            view.judged += 1;
+            view.judged_well += usize::from(pays);
+        }
         let admitted = match view.mode {
             Mode::Absent | Mode::Closed => false,
             Mode::Probe => depth == 0 && sibling == 0,
@@ -135,7 +142,6 @@ impl StepPlan {
         if !admitted || !self.fits(&seat, self.row_seconds(1)) {
             return None;
         }
-        self.seats[sequence].views[kind.index()].paying_rounds += usize::from(pays && sibling == 0);
         self.admit(sequence, kind, 1, survival);
         Some(survival)
     }

@@ -8,6 +8,10 @@ const LONGEST: u32 = 512;
 const RISE: f64 = 0.05;
 /// Plain steps to wait per plain step that the drafter needs to catch up: catching up costs 1 % at most.
 const CATCH_UP_WAIT: f64 = 100.0;
+/// An outlook from here on is a close call, which is decided on few observations: waiting longer than so many steps loses
+/// more than probing does.
+const CLOSE: f64 = 0.96;
+const CLOSE_INTERVAL: u32 = 16;
 /// Steps without a chosen draft after which the drafter's cache is dropped.
 const PARK_AFTER: u32 = 256;
 
@@ -79,6 +83,9 @@ impl Probe {
         if outlook > self.best_outlook + RISE {
             self.best_outlook = outlook;
             self.interval = FIRST;
+        }
+        if outlook >= CLOSE {
+            self.interval = self.interval.min(CLOSE_INTERVAL);
         }
     }
 }
