@@ -7,7 +7,7 @@ pub const DEPTHS: usize = 16;
 /// Assumed before a pair has drafted anything: better than break-even on fast verification, so drafting gets its chance.
 const PRIOR: f64 = 0.6;
 /// Observations that a request's estimates remember.
-pub(super) const REQUEST_MEMORY: f64 = 40.0;
+pub(super) const REQUEST_MEMORY: f64 = 50.0;
 /// Rounds that are looked back on to tell how many were in vain.
 const ROUND_MEMORY: f64 = 12.0;
 /// Observations that a pair's estimates remember.

@@ -2,6 +2,7 @@
 
 mod bound;
 mod changing;
-mod debug;
+mod exactness;
+mod lookup;
 mod sim;
 mod steady;

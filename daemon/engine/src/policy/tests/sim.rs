@@ -233,7 +233,9 @@ fn step(
         };
         text.trace.push((drafts[i].len(), plan.probes(i)));
         controller.record(plan, i, &mut text.state, &outcome);
-        text.surprise = text.surprise.max(round_seconds + verify - estimate - plan.extra);
+        text.surprise = text
+            .surprise
+            .max(round_seconds + verify - estimate - plan.extra);
         let (least, most) = text.plain_range;
         text.plain_range = (least.min(estimate), most.max(estimate));
         let allowance = 10.0 * estimate + 0.02 * text.elapsed;
