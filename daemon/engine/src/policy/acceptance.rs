@@ -7,11 +7,14 @@ pub const DEPTHS: usize = 16;
 /// Assumed before a pair has drafted anything: better than break-even on fast verification, so drafting gets its chance.
 const PRIOR: f64 = 0.6;
 /// Observations that a request's estimates remember.
-pub(super) const REQUEST_MEMORY: f64 = 24.0;
+pub(super) const REQUEST_MEMORY: f64 = 50.0;
+/// Rounds that are looked back on to tell how many were in vain.
+const ROUND_MEMORY: f64 = 12.0;
 /// Observations that a pair's estimates remember.
 pub(super) const PAIR_MEMORY: f64 = 400.0;
-/// Observations that what is known beforehand counts as.
-const PRIOR_WEIGHT: f64 = 4.0;
+/// Observations that the pair's history counts as in a request's, and the assumption in a pair's.
+const PRIOR_WEIGHT: f64 = 6.0;
+const PAIR_PRIOR_WEIGHT: f64 = 20.0;
 /// Observations that a request's rate over all depths counts as at one depth.
 const POOL_WEIGHT: f64 = 12.0;
 
@@ -32,11 +35,11 @@ impl Acceptance {
     #[must_use]
     pub(super) fn at(&self, depth: usize, pair: &Self) -> f64 {
         let depth = depth.min(DEPTHS - 1);
-        let pair_overall = pair.overall.with_prior(PRIOR, PRIOR_WEIGHT);
-        let shape = pair.depths[depth].with_prior(pair_overall, POOL_WEIGHT) / pair_overall;
+        let pair_overall = pair.overall.pooled(PRIOR, PAIR_PRIOR_WEIGHT);
+        let shape = pair.depths[depth].pooled(pair_overall, POOL_WEIGHT) / pair_overall;
         let overall = self.overall.with_prior(pair_overall, PRIOR_WEIGHT);
         let pooled = (overall * shape).min(0.999);
-        self.depths[depth].with_prior(pooled, POOL_WEIGHT)
+        self.depths[depth].pooled(pooled, POOL_WEIGHT)
     }
 
     /// Probability that a round leads to a token worth verifying.
@@ -51,7 +54,7 @@ impl Acceptance {
     }
 
     pub(super) fn observe_round(&mut self, offered: bool) {
-        self.offers.observe(offered, REQUEST_MEMORY);
+        self.offers.observe(offered, ROUND_MEMORY);
     }
 
     /// A step without a draft: what was learned is a little older.
@@ -60,7 +63,7 @@ impl Acceptance {
             .depths
             .iter_mut()
             .chain([&mut self.overall, &mut self.offers]);
-        rates.for_each(|rate| rate.age(0.97, 6.0));
+        rates.for_each(|rate| rate.age(0.97, 12.0));
     }
 }
 

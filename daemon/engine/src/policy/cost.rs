@@ -166,7 +166,10 @@ mod tests {
         }
         assert!(worst < 0.05, "{worst}");
         // A shorter context again: what was learned there still holds.
-        assert!((costs.step(1, 700) / truth(1, 700) - 1.0).abs() < 0.05);
+        for rows in [1, 4] {
+            let off = costs.step(rows, 700) / truth(rows, 700) - 1.0;
+            assert!(off.abs() < 0.15, "{rows} rows are off by {off}");
+        }
     }
 
     #[test]

@@ -10,7 +10,10 @@ const CLAMP: f64 = 1.25;
 /// Measurements after which a row count's changes are drift.
 const SETTLED: u32 = 8;
 /// Measurements of other row counts after which one follows them.
-const STALE: u32 = 16;
+const STALE: u32 = 2;
+/// Measurements of others after which a row count that was measured once or twice is tried afresh: that may have been a
+/// disturbance.
+const FORGOTTEN: u32 = 512;
 /// What another row is taken to cost, in steps of one row, before several row counts were measured.
 const PRIOR_SLOPE: f64 = 0.1;
 
@@ -64,6 +67,11 @@ impl Curve {
             return;
         }
         self.clock += 1;
+        for cell in &mut self.cells {
+            if cell.count < 3 && self.clock - cell.stamp > FORGOTTEN {
+                *cell = Cell::default();
+            }
+        }
         let cell = &mut self.cells[rows];
         let old = cell.seconds;
         (cell.count, cell.stamp) = (cell.count.saturating_add(1), self.clock);
@@ -124,11 +132,19 @@ impl Curve {
         } else {
             PRIOR_SLOPE * one
         };
-        let (mut before, mut before_seconds) = (1, one);
+        let (mut before, mut before_seconds) = (1_usize, one);
         for &(from, to, seconds, _) in blocks {
+            // Costs jump where kernels take rows in chunks. Until it is measured, a row count below a jump is taken to lie
+            // below it: that is soon put right, and a length that was never tried is not.
+            let slope = match before.saturating_sub(first) {
+                0 => PRIOR_SLOPE * one,
+                rows => (before_seconds - low) / rows as f64,
+            };
             for rows in before..from {
                 let part = (rows - before) as f64 / (from - before) as f64;
-                self.fitted[rows] = before_seconds + part * (seconds - before_seconds);
+                let between = before_seconds + part * (seconds - before_seconds);
+                let below = before_seconds + (rows - before) as f64 * slope;
+                self.fitted[rows] = between.min(below);
             }
             self.fitted[from..=to].fill(seconds);
             (before, before_seconds) = (to, seconds);
@@ -156,7 +172,11 @@ mod tests {
     #[test]
     fn unmeasured_row_counts_lie_between_and_beyond_measured_ones() {
         let curve = measured(&[(1, 1.0), (5, 3.0)]);
-        assert!((curve.at(3) - 2.0).abs() < 1e-9);
+        // Not 2, which a straight line says: as far as is known, rows cost little before they cost much.
+        assert!((curve.at(3) - 1.2).abs() < 1e-9);
+        let curve = measured(&[(1, 1.0), (3, 1.4), (7, 1.6)]);
+        assert!((curve.at(5) - 1.5).abs() < 1e-9);
+        let curve = measured(&[(1, 1.0), (5, 3.0)]);
         assert!((curve.at(7) - 4.0).abs() < 1e-9);
         assert!((curve.at(100) - 50.5).abs() < 1e-9);
         assert!((measured(&[(3, 1.2)]).at(1) - 1.0).abs() < 1e-9);
@@ -191,6 +211,6 @@ mod tests {
         for _ in 0..60 {
             curve.record(1, 2.0, 1.0);
         }
-        assert!((curve.at(1) - 2.0).abs() < 0.01 && (curve.at(4) - 2.4).abs() < 0.01);
+        assert!((curve.at(1) - 2.0).abs() < 0.01 && (curve.at(4) - 2.4).abs() < 0.2);
     }
 }

@@ -64,8 +64,8 @@ impl Controller {
         }
         for kind in DraftKind::ALL {
             let (view, track) = (&seat.views[kind.index()], &mut state.tracks[kind.index()]);
-            for round in 0..view.rounds {
-                track.acceptance.observe_round(round < view.paying_rounds);
+            for round in 0..view.judged {
+                track.acceptance.observe_round(round < view.judged_well);
             }
             let used = view.used(kind);
             if used == Use::Declined {

@@ -20,6 +20,7 @@ mod calibration;
 mod controller;
 mod cost;
 mod curve;
+mod guess;
 mod learn;
 mod ledger;
 mod outcome;

@@ -118,7 +118,8 @@ impl StepPlan {
         let seat = *self.seats.get(sequence)?;
         let view = &seat.views[kind.index()];
         let calibration = &self.calibration[kind.index()];
-        let rate = view.estimate(calibration, depth, sibling, confidence);
+        let known = confidence.and_then(|confidence| calibration.at(sibling, confidence));
+        let rate = view.estimate(known, depth, sibling, confidence);
         let survival = seat.survival(kind, depth, parent_survival, rate);
         if seat.left(depth) == 0 || self.drafted >= self.costs.most_rows() {
             return None;
@@ -127,6 +128,12 @@ impl StepPlan {
             Some(_) => sibling == 0,
             None => self.pays(&seat, kind, depth, survival, 0.0),
         };
+        // Without a known confidence the answer was foreseen, so it says nothing about how often rounds are in vain.
+        if known.is_some() && sibling == 0 {
+            let view = &mut self.seats[sequence].views[kind.index()];
+            view.judged += 1;
+            view.judged_well += usize::from(pays);
+        }
         let admitted = match view.mode {
             Mode::Absent | Mode::Closed => false,
             Mode::Probe => depth == 0 && sibling == 0,
@@ -135,50 +142,8 @@ impl StepPlan {
         if !admitted || !self.fits(&seat, self.row_seconds(1)) {
             return None;
         }
-        self.seats[sequence].views[kind.index()].paying_rounds += usize::from(pays && sibling == 0);
         self.admit(sequence, kind, 1, survival);
         Some(survival)
-    }
-
-    /// How many of `guessed` tokens, which continue a match of `match_length` tokens in the text so far, are worth
-    /// verifying; admits them.
-    #[must_use]
-    pub fn offer_guess(&mut self, sequence: usize, match_length: usize, guessed: usize) -> usize {
-        let kind = DraftKind::Lookup;
-        let Some(seat) = self.seats.get(sequence).copied() else {
-            return 0;
-        };
-        self.seats[sequence].views[kind.index()].asked = true;
-        let view = &seat.views[kind.index()];
-        let most = guessed
-            .min(seat.left(0))
-            .min(self.costs.most_rows() - self.drafted);
-        if most == 0 || matches!(view.mode, Mode::Absent | Mode::Closed) {
-            return 0;
-        }
-        let (mut survival, mut gain, mut best) = (1.0, 0.0, (0.0, 0, 0.0));
-        for tokens in 1..=most {
-            survival *= view.matches.at(match_length + tokens - 1);
-            gain += survival;
-            let seconds = self.row_seconds(tokens);
-            if !self.fits(&seat, seconds) {
-                break;
-            }
-            let value = gain - self.price * seconds;
-            if value > best.0 || seat.length.is_some() {
-                best = (value, tokens, gain);
-            }
-        }
-        let (_, mut tokens, mut gain) = best;
-        if tokens == 0 && view.probe_due && self.fits(&seat, self.row_seconds(1)) {
-            self.seats[sequence].views[kind.index()].mode = Mode::Probe;
-            (tokens, gain) = (1, view.matches.at(match_length));
-        }
-        if tokens > 0 {
-            self.seats[sequence].covered = view.matches.at(match_length);
-            self.admit(sequence, kind, tokens, gain);
-        }
-        tokens
     }
 
     /// Whether a request's cache in the drafter `kind` should be dropped: it has not paid for long. A probe or a better
@@ -236,12 +201,12 @@ impl StepPlan {
     }
 
     /// Seconds that so many more rows add to the step.
-    fn row_seconds(&self, rows: usize) -> f64 {
+    pub(super) fn row_seconds(&self, rows: usize) -> f64 {
         self.costs.step(self.drafted + rows) - self.costs.step(self.drafted)
     }
 
     /// Whether losing so many seconds more stays within every bound.
-    fn fits(&self, seat: &Seat, seconds: f64) -> bool {
+    pub(super) fn fits(&self, seat: &Seat, seconds: f64) -> bool {
         !seat.bounded || (self.extra + seconds <= self.room && seat.extra + seconds <= seat.room)
     }
 
@@ -250,7 +215,7 @@ impl StepPlan {
         self.seats[sequence].extra += seconds;
     }
 
-    fn admit(&mut self, sequence: usize, kind: DraftKind, rows: usize, tokens: f64) {
+    pub(super) fn admit(&mut self, sequence: usize, kind: DraftKind, rows: usize, tokens: f64) {
         let seconds = self.row_seconds(rows);
         self.book(sequence, seconds);
         self.drafted += rows;

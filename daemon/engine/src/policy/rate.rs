@@ -4,19 +4,29 @@
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rate {
     value: f64,
+    /// Observations remembered.
     samples: f64,
+    /// Observations in all.
+    seen: f64,
 }
 
 impl Rate {
     /// Takes an observation.
     pub(super) fn observe(&mut self, hit: bool, memory: f64) {
         self.samples = (self.samples + 1.0).min(memory);
+        self.seen += 1.0;
         self.value += (f64::from(u8::from(hit)) - self.value) / self.samples;
     }
 
-    /// The estimate, where `prior` counts as much as `weight` observations.
+    /// The estimate, where `prior` counts as much as `weight` observations at first, and ever less: it is knowledge about
+    /// others, which must not keep alive what fails here.
     pub(super) fn with_prior(&self, prior: f64, weight: f64) -> f64 {
-        (self.samples * self.value + weight * prior) / (self.samples + weight)
+        self.pooled(prior, weight * weight / (weight + self.seen / 4.0))
+    }
+
+    /// The estimate, where `other` counts as much as `weight` observations throughout.
+    pub(super) fn pooled(&self, other: f64, weight: f64) -> f64 {
+        (self.samples * self.value + weight * other) / (self.samples + weight)
     }
 
     /// Observations that the estimate rests on, at most the memory it was given.
@@ -46,12 +56,12 @@ mod tests {
         for hit in [true, false, false, true] {
             rate.observe(hit, 10.0);
         }
-        assert!((rate.with_prior(0.9, 0.0) - 0.5).abs() < 1e-12);
+        assert!((rate.pooled(0.9, 0.0) - 0.5).abs() < 1e-12);
         for _ in 0..100 {
             rate.observe(true, 10.0);
         }
-        let before = rate.with_prior(0.0, 0.0);
+        let before = rate.pooled(0.0, 0.0);
         rate.observe(false, 10.0);
-        assert!((before - rate.with_prior(0.0, 0.0) - 0.1 * before).abs() < 1e-9);
+        assert!((before - rate.pooled(0.0, 0.0) - 0.1 * before).abs() < 1e-9);
     }
 }

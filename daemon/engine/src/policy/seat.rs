@@ -1,7 +1,7 @@
 //! One request's place in a step's plan.
 
 use super::acceptance::DEPTHS;
-use super::calibration::{Bias, Calibration, MatchRates};
+use super::calibration::{Bias, MatchRates};
 use super::probe::Use;
 use super::{DraftKind, MAX_DRAFT_LENGTH};
 
@@ -37,8 +37,9 @@ pub(super) struct View {
     pub(super) outlook: f64,
     /// Rounds that it was allowed.
     pub(super) rounds: usize,
-    /// Of these, those that led to a token that was worth it.
-    pub(super) paying_rounds: usize,
+    /// Of these, those whose distribution said whether a token is worth it, and those where it was.
+    pub(super) judged: usize,
+    pub(super) judged_well: usize,
     pub(super) nodes: usize,
     /// Whether it asked for anything.
     pub(super) asked: bool,
@@ -49,16 +50,15 @@ impl View {
         self.rates[depth.min(DEPTHS - 1)]
     }
 
-    /// Acceptance of a token at `depth` given its parent: from the drafter's confidence where the pair knows what that is
+    /// Acceptance of a token at `depth` given its parent: `calibrated`, from the drafter's confidence where the pair knows what that is
     /// worth, corrected for this request, else from history.
     pub(super) fn estimate(
         &self,
-        calibration: &Calibration,
+        calibrated: Option<f64>,
         depth: usize,
         sibling: usize,
         confidence: Option<f64>,
     ) -> f64 {
-        let calibrated = confidence.and_then(|confidence| calibration.at(sibling, confidence));
         if let Some(calibrated) = calibrated {
             return self.bias.correct(calibrated);
         }

@@ -42,7 +42,7 @@ pub struct SpeculationStats {
     pub expected_seconds: f64,
     /// Seconds that plain decoding would take for the expected tokens.
     pub expected_plain_seconds: f64,
-    /// Seconds lost against plain decoding, as the ledgers have it; negative: gained.
+    /// Seconds booked as lost against plain decoding; negative: gained. Ledgers forget old gains, this does not.
     pub ledger_seconds: f64,
 }
 

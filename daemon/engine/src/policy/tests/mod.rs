@@ -1,4 +1,8 @@
 //! The controller on synthetic texts and machines.
 
+mod bound;
+mod changing;
+mod exactness;
+mod lookup;
 mod sim;
 mod steady;

@@ -80,6 +80,10 @@ pub(super) struct Text<'a> {
     pub(super) error: f64,
     /// Most that was lost at any time beyond the allowance of that time, in seconds.
     pub(super) overdrawn: f64,
+    /// Most by which drafts took longer in a step than was expected.
+    pub(super) surprise: f64,
+    /// Least and most that plain decoding was taken for, in seconds.
+    pub(super) plain_range: (f64, f64),
     pub(super) trace: Vec<(usize, bool)>,
 }
 
@@ -95,6 +99,8 @@ pub(super) fn text<'a>(length: usize, acceptance: impl Fn(usize) -> f64 + 'a) ->
         plain: 0.0,
         error: 0.0,
         overdrawn: f64::NEG_INFINITY,
+        surprise: 0.0,
+        plain_range: (f64::INFINITY, 0.0),
         trace: Vec::new(),
     }
 }
@@ -227,6 +233,11 @@ fn step(
         };
         text.trace.push((drafts[i].len(), plan.probes(i)));
         controller.record(plan, i, &mut text.state, &outcome);
+        text.surprise = text
+            .surprise
+            .max(round_seconds + verify - estimate - plan.extra);
+        let (least, most) = text.plain_range;
+        text.plain_range = (least.min(estimate), most.max(estimate));
         let allowance = 10.0 * estimate + 0.02 * text.elapsed;
         text.tokens += accepted + 1;
         text.elapsed += round_seconds + verify;

@@ -31,7 +31,6 @@ fn steady_text_is_within_three_percent_of_the_best_fixed_length() {
                 "{name} at {acceptance}: {got:.3}, best {best:.3} with {length}: {:.3}",
                 got / best
             );
-            println!("{line}");
             if got < 0.97 * best {
                 failures.push(line);
             }

@@ -1,0 +1,47 @@
+//! Admission of looked-up tokens, which cost rows and no rounds.
+
+use super::seat::Mode;
+use super::{DraftKind, StepPlan};
+
+impl StepPlan {
+    /// How many of `guessed` tokens, which continue a match of `match_length` tokens in the text so far, are worth
+    /// verifying; admits them.
+    #[must_use]
+    pub fn offer_guess(&mut self, sequence: usize, match_length: usize, guessed: usize) -> usize {
+        let kind = DraftKind::Lookup;
+        let Some(seat) = self.seats.get(sequence).copied() else {
+            return 0;
+        };
+        self.seats[sequence].views[kind.index()].asked = true;
+        let view = &seat.views[kind.index()];
+        let most = guessed
+            .min(seat.left(0))
+            .min(self.costs.most_rows() - self.drafted);
+        if most == 0 || matches!(view.mode, Mode::Absent | Mode::Closed) {
+            return 0;
+        }
+        let (mut survival, mut gain, mut best) = (1.0, 0.0, (0.0, 0, 0.0));
+        for tokens in 1..=most {
+            survival *= view.matches.at(match_length + tokens - 1);
+            gain += survival;
+            let seconds = self.row_seconds(tokens);
+            if !self.fits(&seat, seconds) {
+                break;
+            }
+            let value = gain - self.price * seconds;
+            if value > best.0 || seat.length.is_some() {
+                best = (value, tokens, gain);
+            }
+        }
+        let (_, mut tokens, mut gain) = best;
+        if tokens == 0 && view.probe_due && self.fits(&seat, self.row_seconds(1)) {
+            self.seats[sequence].views[kind.index()].mode = Mode::Probe;
+            (tokens, gain) = (1, view.matches.at(match_length));
+        }
+        if tokens > 0 {
+            self.seats[sequence].covered = view.matches.at(match_length);
+            self.admit(sequence, kind, tokens, gain);
+        }
+        tokens
+    }
+}

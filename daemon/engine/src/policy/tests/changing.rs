@@ -1,0 +1,119 @@
+//! Text that changes, requests that compete, and what the drafter itself knows.
+
+use super::sim::{Dice, Text, chunked, controller, machine, run, shallow, steep, text};
+use crate::policy::{Controller, Policy, Protection};
+
+fn single(policy: Policy, step: fn(usize) -> f64, text: Text<'_>) -> Text<'_> {
+    let mut texts = [text];
+    run(
+        &mut controller(policy),
+        &machine(step, 0.02),
+        &mut texts,
+        &mut Dice(7),
+    );
+    let [text] = texts;
+    text
+}
+
+#[test]
+fn probes_are_few_and_find_text_that_turned_good() {
+    let bad = single(Policy::Goodput, steep, text(3000, |_| 0.1));
+    assert!(bad.probes() <= 20, "{}", bad.probes());
+    let turned = single(
+        Policy::Goodput,
+        shallow,
+        text(5000, |token| if token < 1000 { 0.0 } else { 0.8 }),
+    );
+    // The longest back-off is 512 steps; after it a few probes suffice.
+    let chosen =
+        |(step, (drafted, probe)): &(usize, &(usize, bool))| *step > 1000 && *drafted > 0 && !probe;
+    let back = turned.trace.iter().enumerate().find(chosen);
+    let back = back.map(|(step, _)| step);
+    assert!(back.is_some_and(|step| step < 1600), "{back:?}");
+}
+
+#[test]
+fn two_state_text_beats_every_fixed_length() {
+    let two_state = |token: usize| {
+        if (token / 150).is_multiple_of(2) {
+            0.9
+        } else {
+            0.02
+        }
+    };
+    let adaptive = single(Policy::Goodput, chunked, text(6000, two_state)).speedup();
+    let fixed = (0..=8)
+        .map(|length| single(Policy::Fixed(length), chunked, text(6000, two_state)).speedup());
+    let best = fixed.fold(0.0, f64::max);
+    let threshold = single(Policy::Threshold, chunked, text(6000, two_state)).speedup();
+    assert!(adaptive > best && adaptive > threshold);
+}
+
+#[test]
+fn confidence_tells_tokens_apart() {
+    // Every other token or so is hopeless, and the drafter knows.
+    let acceptance = |token: usize| {
+        if Dice(token as u64).roll() < 0.4 {
+            0.05
+        } else {
+            0.95
+        }
+    };
+    let blind = single(Policy::Goodput, shallow, text(4000, acceptance)).speedup();
+    let seeing = Text {
+        confidence: Some(Box::new(acceptance)),
+        ..text(4000, acceptance)
+    };
+    let seeing = single(Policy::Goodput, shallow, seeing).speedup();
+    assert!(seeing > 1.04 * blind, "{seeing} against {blind}");
+}
+
+#[test]
+fn the_good_request_drafts_and_the_bad_one_does_not() {
+    for protection in [Protection::Batch, Protection::EachRequest] {
+        let mut controller = Controller::new(Policy::Goodput, protection);
+        let mut texts = [text(3000, |_| 0.85), text(1500, |_| 0.02)];
+        run(
+            &mut controller,
+            &machine(chunked, 0.02),
+            &mut texts,
+            &mut Dice(3),
+        );
+        let [good, bad] = texts;
+        assert!(bad.drafted_steps() < 120, "{}", bad.drafted_steps());
+        match protection {
+            Protection::Batch => assert!(good.speedup() > 1.9),
+            Protection::EachRequest => assert!(good.speedup() > 1.3 && bad.speedup() > 0.97),
+        }
+    }
+}
+
+#[test]
+fn requests_that_all_gain_draft_together() {
+    let mut controller = controller(Policy::Goodput);
+    let mut texts: Vec<Text<'_>> = (0..4).map(|_| text(1500, |_| 0.8)).collect();
+    run(
+        &mut controller,
+        &machine(chunked, 0.02),
+        &mut texts,
+        &mut Dice(5),
+    );
+    for text in &texts {
+        assert!(text.speedup() > 1.4, "{}", text.speedup());
+    }
+    let stats = controller.stats();
+    assert_eq!(
+        stats.committed_tokens,
+        texts.iter().map(|t| t.tokens as u64).sum::<u64>()
+    );
+    let ratio = stats.expected_speedup() / stats.measured_speedup();
+    assert!((ratio - 1.0).abs() < 0.1, "{ratio}");
+}
+
+#[test]
+fn a_drafter_that_never_pays_is_parked() {
+    let bad = single(Policy::Goodput, steep, text(1500, |_| 0.1));
+    assert!(bad.state.tracks[0].probe.parked());
+    let good = single(Policy::Goodput, chunked, text(1500, |_| 0.8));
+    assert!(!good.state.tracks[0].probe.parked());
+}
