@@ -9,7 +9,7 @@ use crate::policy::{DraftKind, Evidence, MAX_DRAFT_LENGTH};
 use crate::{SequenceId, TokenId};
 
 /// Tokens of match that it is worth when a long match broke off a moment ago and the guess goes on beside it.
-const RESUMED: usize = 8;
+const RESUMED: usize = 2;
 
 /// Drafts what followed the last time. Keeps an index per sequence, which becomes history of its client when the sequence
 /// is released.
