@@ -22,7 +22,7 @@ fn probes_are_few_and_find_text_that_turned_good() {
     let turned = single(
         Policy::Goodput,
         shallow,
-        text(5000, |token| if token < 1000 { 0.0 } else { 0.8 }),
+        text(5000, |token| if token < 1000 { 0.0 } else { 1.0 }),
     );
     // The longest back-off is 512 steps; after it a few probes suffice.
     let chosen =
