@@ -16,6 +16,14 @@ impl Engine {
             return;
         }
         self.plan(step);
+        let asks = |share: &Share| self.running[share.index].request.speculation;
+        if !step
+            .shares
+            .iter()
+            .any(|share| share.seat.is_some() && asks(share))
+        {
+            return;
+        }
         let Step {
             shares,
             plan,

@@ -222,6 +222,17 @@ impl Engine {
         self.off_reason.as_deref()
     }
 
+    /// The tokenizer of both models.
+    #[must_use]
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+
+    /// Chooses otherwise how much is drafted, from the next step on. What was learned stays.
+    pub fn set_policy(&mut self, policy: Policy) {
+        self.controller.set_policy(policy);
+    }
+
     /// What speculation did so far, over all requests.
     #[must_use]
     pub fn speculation(&self) -> &SpeculationStats {

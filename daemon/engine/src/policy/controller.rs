@@ -65,6 +65,11 @@ impl Controller {
         }
     }
 
+    /// Takes another policy; what was learned stays.
+    pub fn set_policy(&mut self, policy: Policy) {
+        self.policy = policy;
+    }
+
     /// What steps and rounds cost.
     #[must_use]
     pub fn costs(&self) -> &CostModel {

@@ -1,0 +1,163 @@
+//! What speculation gains on texts of one's own: tokens per second by prompt and method, interleaved, as medians.
+//!
+//! `cargo run --release -p tandem-engine --example speculation -- TARGET.gguf DRAFT.gguf|EXIT.gguf|- PROMPT.txt…`
+//! An exit adapter makes the target draft for itself; `-` leaves only the search in the text. `ROUNDS`, `TOKENS` and
+//! `THREADS` in the environment choose other than 3, 128 and all.
+#![expect(clippy::print_stdout, reason = "the answer")]
+
+use std::error::Error;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use tandem_engine::engine::{Engine, EngineOptions};
+use tandem_engine::gguf::Gguf;
+use tandem_engine::pair::{Device, DraftSource, LoadOptions, ModelPair, PairFiles};
+use tandem_engine::policy::Policy;
+use tandem_engine::sampling::SamplingParams;
+use tandem_engine::tokenizer::SpecialTokens;
+use tandem_engine::{Output, Request, RequestStats, StopConditions, TokenId};
+
+/// Plain decoding, the default policy, thresholds, and fixed lengths.
+const METHODS: [(&str, bool, Policy); 7] = [
+    ("plain", false, Policy::Goodput),
+    ("goodput", true, Policy::Goodput),
+    ("threshold", true, Policy::Threshold),
+    ("fixed 1", true, Policy::Fixed(1)),
+    ("fixed 2", true, Policy::Fixed(2)),
+    ("fixed 4", true, Policy::Fixed(4)),
+    ("fixed 7", true, Policy::Fixed(7)),
+];
+
+fn number(name: &str, otherwise: usize) -> usize {
+    let named = std::env::var(name).ok();
+    named.map_or(otherwise, |n| n.parse().expect("a number"))
+}
+
+fn draft(path: &str) -> Result<DraftSource, Box<dyn Error>> {
+    let path = match path {
+        "-" => return Ok(DraftSource::None),
+        path => PathBuf::from(path),
+    };
+    let gguf = Gguf::open(&path)?;
+    let is_exit = gguf.optional_str("general.architecture")? == Some("llama-exit");
+    Ok(match is_exit {
+        true => DraftSource::Adapter(path),
+        false => DraftSource::Model(path),
+    })
+}
+
+/// Seconds per token, and what it cost.
+fn run(
+    engine: &mut Engine,
+    prompt: &[TokenId],
+    speculation: bool,
+) -> Result<(f64, RequestStats, Vec<TokenId>), Box<dyn Error>> {
+    let request = Request {
+        prompt: prompt.to_vec(),
+        sampling: SamplingParams::greedy(),
+        stop: StopConditions {
+            max_tokens: Some(number("TOKENS", 128)),
+            ignore_eos: true,
+            ..StopConditions::default()
+        },
+        speculation,
+        client: None,
+        draft_length: None,
+        deadline: None,
+        entropy: 1,
+    };
+    engine.submit(request)?;
+    let (mut tokens, mut first) = (Vec::new(), None);
+    loop {
+        for output in engine.step(&Instant::now)? {
+            match output {
+                Output::Admitted { .. } => {}
+                Output::Tokens { token_ids, .. } => {
+                    tokens.extend(token_ids);
+                    first.get_or_insert_with(|| (Instant::now(), tokens.len()));
+                }
+                Output::Finished { stats, .. } => {
+                    let (start, before) = first.ok_or("a request without tokens")?;
+                    let seconds = start.elapsed().as_secs_f64();
+                    return Ok((seconds / (tokens.len() - before) as f64, stats, tokens));
+                }
+            }
+        }
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(target), Some(by)) = (arguments.next(), arguments.next()) else {
+        return Err("name a target, a draft and prompts".into());
+    };
+    let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let threads = NonZeroUsize::new(number("THREADS", threads.get())).ok_or("no threads")?;
+    let files = PairFiles {
+        target: target.into(),
+        draft: draft(&by)?,
+    };
+    let options = LoadOptions {
+        context_length: Some(4096),
+        budget: 64 << 30,
+        max_step_rows: 64,
+        device: Device::Cpu(threads),
+        prepared: None,
+    };
+    let mut engine = Engine::new(
+        ModelPair::load(&files, &options, &mut |_| {})?,
+        EngineOptions {
+            max_sequences: 1,
+            max_step_rows: 64,
+            cache_budget: 8 << 30,
+            policy: Policy::Goodput,
+            lookup_history: Some(8 << 20),
+        },
+    );
+    print!("{:<12}", "tok/s");
+    METHODS.iter().for_each(|(name, ..)| print!("{name:>11}"));
+    println!("   goodput: drafted, accepted per drafted step");
+    for path in arguments {
+        measure(&mut engine, Path::new(&path))?;
+    }
+    Ok(())
+}
+
+fn measure(engine: &mut Engine, path: &Path) -> Result<(), Box<dyn Error>> {
+    let text = std::fs::read_to_string(path)?;
+    let prompt = engine.tokenizer().encode(&text, SpecialTokens::Parse);
+    let mut seconds: [Vec<f64>; METHODS.len()] = Default::default();
+    let (mut plain, mut stats) = (Vec::new(), RequestStats::default());
+    for _ in 0..number("ROUNDS", 3) {
+        for (method, (name, speculation, policy)) in METHODS.into_iter().enumerate() {
+            engine.set_policy(policy);
+            let (took, spent, tokens) = run(engine, &prompt, speculation)?;
+            seconds[method].push(took);
+            match name {
+                "plain" => plain = tokens,
+                _ if tokens != plain => return Err(format!("{name} changed the text").into()),
+                "goodput" => stats = spent,
+                _ => {}
+            }
+        }
+    }
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    print!("{name:<12}");
+    let median = |times: &mut Vec<f64>| {
+        times.sort_by(f64::total_cmp);
+        times[times.len() / 2]
+    };
+    let [plain, ..] = &mut seconds;
+    let plain = median(plain);
+    print!("{:>11.1}", 1.0 / plain);
+    for times in &mut seconds[1..] {
+        print!("{:>10.2}x", plain / median(times));
+    }
+    println!(
+        "   {:.0} %, {:.2}",
+        1e2 * stats.drafted_steps as f64 / stats.steps.max(1) as f64,
+        stats.mean_acceptance_length()
+    );
+    Ok(())
+}
