@@ -108,7 +108,7 @@ pub struct RequestStats {
     /// Accepted drafted tokens by position in the draft.
     pub accepted_per_position: Vec<u64>,
     /// Costs and gains in detail; drafted tokens of siblings are counted here too.
-    pub speculation: SpeculationStats,
+    pub speculation: Box<SpeculationStats>,
     /// Which drafter served the request, if any did.
     pub drafter: Option<&'static str>,
     /// Why nothing was drafted, or not throughout; `None` where speculation ran all along.

@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn the_end_is_written_in_full() {
         let stats = RequestStats {
-            speculation: tandem_engine::policy::SpeculationStats::default(),
+            speculation: Box::default(),
             prompt_tokens: 3,
             completion_tokens: 8,
             steps: 4,

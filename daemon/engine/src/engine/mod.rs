@@ -289,7 +289,7 @@ impl Engine {
     fn finish(&self, sequence: Sequence, reason: FinishReason, outputs: &mut Vec<Output>) {
         let off_reason = self.why_plain(&sequence);
         let mut stats = sequence.stats;
-        stats.speculation = sequence.draft_state.stats().clone();
+        stats.speculation = Box::new(sequence.draft_state.stats().clone());
         stats.off_reason = off_reason;
         outputs.push(Output::Finished {
             id: sequence.id,

@@ -56,7 +56,7 @@ impl Leading {
 
 /// Puts a logit in its place among the highest, behind equal ones.
 fn insert(top: &mut [(f32, TokenId); MOST], logit: f32, token: TokenId) {
-    if !(logit > top[MOST - 1].0) {
+    if logit.is_nan() || logit <= top[MOST - 1].0 {
         return;
     }
     let mut place = MOST - 1;
