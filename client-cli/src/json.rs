@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use tandem_client::v1::generate_complete::MatchedStop;
 use tandem_client::v1::{
-    GenerateChunk, GenerateComplete, LoadProgress, MemoryStatus, ModelInfo, PairInfo, PairStatus,
-    StatusResponse, TokenizeResponse,
+    DraftMethod, GenerateChunk, GenerateComplete, LoadProgress, MemoryStatus, ModelInfo, PairInfo,
+    PairStatus, SpeculationStats, StatusResponse, TokenizeResponse,
 };
 
 use crate::summary::{milliseconds, tokens_per_second};
@@ -16,7 +16,6 @@ pub(crate) fn chunk(chunk: &GenerateChunk) -> Value {
 pub(crate) fn complete(complete: &GenerateComplete) -> Value {
     let usage = complete.usage.unwrap_or_default();
     let timings = complete.timings.unwrap_or_default();
-    let speculation = complete.speculation.clone().unwrap_or_default();
     let (stop_string, stop_token_id) = match &complete.matched_stop {
         Some(MatchedStop::MatchedStopString(text)) => (Some(text), None),
         Some(MatchedStop::MatchedStopTokenId(id)) => (None, Some(id)),
@@ -35,17 +34,7 @@ pub(crate) fn complete(complete: &GenerateComplete) -> Value {
             "total_ms": milliseconds(timings.total),
             "tokens_per_second": tokens_per_second(usage.completion_tokens, &timings),
         },
-        "speculation": {
-            "enabled": speculation.enabled,
-            "off_reason": speculation.off_reason,
-            "drafter": speculation.drafter,
-            "steps": speculation.steps,
-            "drafted_steps": speculation.drafted_steps,
-            "draft_tokens": speculation.draft_tokens,
-            "accepted_tokens": speculation.accepted_tokens,
-            "mean_acceptance_length": speculation.mean_acceptance_length,
-            "accepted_per_position": speculation.accepted_per_position,
-        },
+        "speculation": speculation(complete.speculation.as_ref()),
         "pair": complete.pair,
         "request_id": complete.request_id,
     })
@@ -80,6 +69,7 @@ pub(crate) fn status(status: &StatusResponse) -> Value {
             "accepted_tokens": totals.accepted_tokens,
             "steps": totals.steps,
         },
+        "speculation": speculation(status.speculation.as_ref()),
     })
 }
 
@@ -93,6 +83,8 @@ fn pair(pair: &PairStatus) -> Value {
         "target": info.target.as_ref().map(model),
         "draft": info.draft.as_ref().map(model),
         "speculation_off_reason": info.speculation_off_reason,
+        "draft_methods": info.draft_methods().map(draft_method).collect::<Vec<_>>(),
+        "exit_layer": info.exit_layer,
         "context_length": info.context_length,
         "warnings": info.warnings,
         "load_progress": info.load_progress.as_ref().map(load_progress),
@@ -100,7 +92,38 @@ fn pair(pair: &PairStatus) -> Value {
         "waiting": pair.waiting,
         "queue_capacity": pair.queue_capacity,
         "memory": memory(pair.memory),
+        "speculation": speculation(pair.speculation.as_ref()),
     })
+}
+
+fn speculation(stats: Option<&SpeculationStats>) -> Value {
+    let stats = stats.cloned().unwrap_or_default();
+    json!({
+        "enabled": stats.enabled,
+        "off_reason": stats.off_reason,
+        "drafter": stats.drafter,
+        "steps": stats.steps,
+        "drafted_steps": stats.drafted_steps,
+        "probe_steps": stats.probe_steps,
+        "forced_bypasses": stats.forced_bypasses,
+        "bypass_fraction": stats.bypass_fraction,
+        "draft_tokens": stats.draft_tokens,
+        "accepted_tokens": stats.accepted_tokens,
+        "mean_acceptance_length": stats.mean_acceptance_length,
+        "accepted_per_position": stats.accepted_per_position,
+        "draft_ms": stats.draft_seconds * 1e3,
+        "verify_ms": stats.verify_seconds * 1e3,
+        "accept_ms": stats.accept_seconds * 1e3,
+        "cache_update_ms": stats.cache_update_seconds * 1e3,
+        "ledger_ms": stats.ledger_seconds * 1e3,
+        "measured_speedup": stats.measured_speedup,
+        "expected_speedup": stats.expected_speedup,
+    })
+}
+
+/// Words a drafter as the command line does.
+pub(crate) fn draft_method(method: DraftMethod) -> String {
+    enum_name(method.as_str_name(), "DRAFT_METHOD_")
 }
 
 fn model(model: &ModelInfo) -> Value {

@@ -69,7 +69,7 @@ fn configured_models(paths: &Paths) -> Vec<ModelRef> {
     config
         .pairs
         .into_values()
-        .flat_map(|pair| [Some(pair.target), pair.draft])
+        .flat_map(|pair| [Some(pair.target), pair.draft.file().cloned()])
         .flatten()
         .collect()
 }

@@ -27,9 +27,15 @@ pub(crate) fn line(complete: &GenerateComplete) -> String {
             speculation.accepted_tokens,
             speculation.mean_acceptance_length
         ));
+        parts.push(speedup(speculation.measured_speedup));
     }
     parts.push(speculation_state(&speculation));
     parts.join(" · ")
+}
+
+/// Words a speed against that of plain decoding.
+pub(crate) fn speedup(ratio: f64) -> String {
+    format!("{ratio:.2} times plain decoding")
 }
 
 /// Returns the decoding rate: the first token belongs to the prefill, so one token has none.
@@ -145,11 +151,13 @@ mod tests {
             draft_tokens: 96,
             accepted_tokens: 71,
             mean_acceptance_length: 2.84,
+            measured_speedup: 1.354,
             ..Default::default()
         };
         assert_eq!(
             line(&complete(129, stats)),
-            "TTFT 84 ms · 64.0 tokens/s · 129 tokens · drafted 96, accepted 71, mean acceptance length 2.8 · speculation on"
+            "TTFT 84 ms · 64.0 tokens/s · 129 tokens · drafted 96, accepted 71, mean acceptance length 2.8 · \
+             1.35 times plain decoding · speculation on"
         );
     }
 

@@ -142,6 +142,21 @@ impl GenerateRequest {
         self
     }
 
+    /// Lets only these drafters serve the request; can be given several times. All that the pair has otherwise.
+    #[must_use]
+    pub fn draft_method(mut self, method: v1::DraftMethod) -> Self {
+        self.message.draft_methods.push(method.into());
+        self
+    }
+
+    /// Guesses from finished texts of this history, whichever process they were for, and adds to it; the empty name stands
+    /// for no history. That of the calling process otherwise.
+    #[must_use]
+    pub fn history(mut self, name: impl Into<String>) -> Self {
+        self.message.history = Some(name.into());
+        self
+    }
+
     /// Drafts exactly this many tokens a step, 0 to 63.
     #[must_use]
     pub fn draft_length(mut self, tokens: u32) -> Self {
@@ -182,7 +197,12 @@ mod tests {
             .stop("a")
             .stop("b")
             .logit_bias(7, -1.0)
-            .max_tokens(9);
+            .max_tokens(9)
+            .draft_method(v1::DraftMethod::Model)
+            .draft_method(v1::DraftMethod::Lookup)
+            .history("editor");
+        assert_eq!(request.message.draft_methods, [1, 3]);
+        assert_eq!(request.message.history.as_deref(), Some("editor"));
         let params = request
             .message
             .sampling_params

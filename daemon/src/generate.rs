@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::stream;
+use tandem_engine::draft::ClientKey;
 use tandem_engine::template::ChatMessage;
 use tandem_engine::tokenizer::SpecialTokens;
 use tandem_engine::{FinishReason, Request, RequestStats, TokenId};
@@ -29,6 +30,8 @@ pub(crate) struct Accepted {
     pub(crate) plan: Plan,
     pub(crate) record: Record,
     pub(crate) reservation: Reservation,
+    /// Whose finished texts help to guess.
+    pub(crate) client: Option<ClientKey>,
     /// Randomness for a request without a seed.
     pub(crate) entropy: u64,
 }
@@ -98,6 +101,7 @@ impl Call {
             plan,
             record,
             reservation,
+            client,
             entropy,
         } = accepted;
         // A limit too far away for the clock is none.
@@ -125,13 +129,20 @@ impl Call {
             sampling: plan.sampling,
             stop: plan.stop,
             speculation: plan.speculation != Speculation::Off,
-            client: None,
+            client,
+            drafters: plan.drafters,
             draft_length: plan.draft_length,
             deadline: time_limit,
             entropy,
         };
         let (sink, replies) = replies::channel();
-        let require_speculation = plan.speculation == Speculation::Required;
+        // Lookup needs nothing that could be missing; only of a draft does the engine know.
+        let require_speculation = plan.speculation == Speculation::Required
+            && !plan.drafters.is_some_and(|allowed| {
+                // What serves without a draft needs none to be resident.
+                let mut always = self.daemon.drafters(&self.pair, false);
+                always.any(|kind| allowed[kind.index()])
+            });
         self.daemon.worker.submit(
             self.pair.index,
             Job {

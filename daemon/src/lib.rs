@@ -19,6 +19,7 @@
 //! | `server`, `phase`, `health` | the gRPC server, its way from serving to its end, `grpc.health.v1` |
 //! | `service`, `generate`, `status` | `tandem.v1`: short calls, the one long call, introspection |
 //! | `convert`, `deadline`, `errors` | wire types in and out, `grpc-timeout`, the table of errors |
+//! | `entropy` | randomness, and whose texts help to guess |
 //! | `pair`, `loading` | one pair's state and room, the thread that loads |
 //! | `worker`, `replies`, `record` | the engine thread, its way back to streams, accounts and log lines |
 
@@ -26,6 +27,7 @@ pub mod cli;
 pub mod config;
 mod convert;
 mod deadline;
+mod entropy;
 mod errors;
 mod generate;
 mod health;
@@ -52,13 +54,14 @@ use tandem_models::Store;
 use tokio::sync::mpsc;
 
 use crate::config::{Config, format_bytes};
+use crate::entropy::Entropy;
 use crate::listener::{ListenError, Listener};
 use crate::loading::Loader;
 use crate::pair::Pair;
 use crate::phase::Lifecycle;
 use crate::platform::Platform;
 use crate::record::Totals;
-use crate::service::{Daemon, Entropy};
+use crate::service::Daemon;
 use crate::worker::Worker;
 
 /// How long the step in progress may take before the daemon ends without it.
@@ -167,6 +170,7 @@ pub async fn run(setup: Setup, signals: mpsc::Receiver<()>) -> Result<(), RunErr
         prepared,
         worker: worker.clone(),
         engine: config.engine.clone(),
+        speculation: config.speculation,
         cores: cores(platform.as_ref()),
         budget,
         max_sequences: config.server.max_concurrent,

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tandem_engine::engine::MemoryUse;
 use tandem_engine::pair::{LoadProgress, PairReport};
+use tandem_engine::policy::SpeculationStats;
 use tandem_engine::template::ChatTemplate;
 use tandem_engine::tokenizer::Tokenizer;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -49,6 +50,8 @@ pub(crate) struct Readings {
     pub(crate) memory: MemoryUse,
     /// Why the pair decodes plainly, where it does.
     pub(crate) speculation_off: Option<String>,
+    /// What speculation did since the pair was loaded.
+    pub(crate) speculation: SpeculationStats,
 }
 
 /// One configured pair.

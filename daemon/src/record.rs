@@ -159,6 +159,8 @@ impl Record {
         // The first token's time is the prompt's; the rate counts the ones after it.
         let tok_s = (self.completion_tokens > 1 && !times.decode.is_zero())
             .then(|| round((self.completion_tokens - 1) as f64 / times.decode.as_secs_f64()));
+        let speculation = stats.map(|stats| &stats.speculation);
+        let ms = |seconds: f64| round(seconds * 1e3);
         tracing::info!(
             id = %self.id,
             pair = %self.pair,
@@ -168,6 +170,21 @@ impl Record {
             tok_s,
             drafted,
             accepted,
+            drafter = stats.and_then(|stats| stats.drafter),
+            steps = stats.map(|stats| stats.steps),
+            drafted_steps = stats.map(|stats| stats.drafted_steps),
+            probe_steps = speculation.map(|did| did.probe_steps),
+            forced_bypasses = speculation.map(|did| did.forced_bypasses),
+            bypass_fraction = stats.map(|stats| hundredths(stats.bypass_fraction())),
+            accepted_per_position = stats.map(|stats| tracing::field::debug(&stats.accepted_per_position)),
+            mean_acceptance_length = stats.map(|stats| hundredths(stats.mean_acceptance_length())),
+            draft_ms = speculation.map(|did| ms(did.draft_seconds)),
+            verify_ms = speculation.map(|did| ms(did.verify_seconds)),
+            accept_ms = speculation.map(|did| ms(did.accept_seconds)),
+            cache_update_ms = speculation.map(|did| ms(did.cache_update_seconds)),
+            ledger_ms = speculation.map(|did| ms(did.ledger_seconds)),
+            measured_speedup = speculation.map(|did| hundredths(did.measured_speedup())),
+            expected_speedup = speculation.map(|did| hundredths(did.expected_speedup())),
             total_ms = round(times.total.as_secs_f64() * 1e3),
             reason,
             "request ended"
@@ -186,4 +203,9 @@ impl Drop for Record {
 /// Rounds to a tenth, which is all a log line needs.
 fn round(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
+}
+
+/// Rounds to a hundredth, for ratios.
+fn hundredths(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
 }

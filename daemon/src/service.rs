@@ -1,23 +1,24 @@
 //! `tandem.v1.TandemService`: each call's checks in order, and nothing that takes long.
 
-use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use tandem_engine::policy::DraftKind;
 use tandem_engine::tokenizer::SpecialTokens;
 use tandem_proto::v1;
 use tandem_proto::v1::tandem_service_server::TandemService;
 use tokio_stream::Stream;
 use tonic::{Request, Response, Status};
 
-use crate::config::Config;
+use crate::config::{Config, DraftConfig};
 use crate::convert::{Plan, Speculation};
 use crate::deadline::{self, Deadline};
+use crate::entropy::Entropy;
 use crate::errors;
 use crate::generate::{Accepted, Call};
+use crate::listener;
 use crate::loading::LoaderHandle;
 use crate::pair::{Pair, PairState, Warm};
 use crate::phase::{Lifecycle, Phase};
@@ -44,21 +45,6 @@ pub(crate) struct Daemon {
     pub(crate) entropy: Entropy,
 }
 
-/// Numbers that nobody can guess: a hash of a counter under keys that the system drew.
-#[derive(Debug, Default)]
-pub(crate) struct Entropy {
-    keys: RandomState,
-    drawn: AtomicU64,
-}
-
-impl Entropy {
-    /// Returns the next number.
-    pub(crate) fn next(&self) -> u64 {
-        self.keys
-            .hash_one(self.drawn.fetch_add(1, Ordering::Relaxed))
-    }
-}
-
 impl Daemon {
     /// Returns the pair of this name; the empty name is the default pair's.
     pub(crate) fn pair(&self, name: &str) -> Result<&Arc<Pair>, Status> {
@@ -74,6 +60,47 @@ impl Daemon {
                 let known: Vec<&str> = self.pairs.iter().map(|pair| pair.name.as_str()).collect();
                 errors::unknown_pair(name, &known)
             })
+    }
+
+    /// Returns what drafts for a pair, as configured; without its draft only what needs none.
+    pub(crate) fn drafters(
+        &self,
+        pair: &Pair,
+        with_draft: bool,
+    ) -> impl Iterator<Item = DraftKind> {
+        let draft = match pair.config.draft {
+            DraftConfig::None => None,
+            DraftConfig::Model(_) => Some(DraftKind::Model),
+            DraftConfig::Adapter(_) | DraftConfig::Layer(_) | DraftConfig::MeasuredLayer => {
+                Some(DraftKind::SelfDraft)
+            }
+        };
+        let lookup = self
+            .config
+            .speculation
+            .lookup_history
+            .map(|_| DraftKind::Lookup);
+        draft.filter(|_| with_draft).into_iter().chain(lookup)
+    }
+
+    /// Refuses a request that requires a draft where none is configured that it allows.
+    fn check_required(&self, pair: &Pair, plan: &Plan) -> Result<(), Status> {
+        if plan.speculation != Speculation::Required {
+            return Ok(());
+        }
+        let Some(allowed) = plan.drafters else {
+            return match pair.config.draft {
+                DraftConfig::None => {
+                    Err(errors::no_speculation(&pair.name, "no draft is configured"))
+                }
+                _ => Ok(()),
+            };
+        };
+        if self.drafters(pair, true).any(|kind| allowed[kind.index()]) {
+            return Ok(());
+        }
+        let why = "none of the draft methods that the request allows is configured";
+        Err(errors::no_speculation(&pair.name, why))
     }
 
     /// Refuses new work once the daemon is ending.
@@ -128,15 +155,14 @@ impl TandemService for Service {
         let open = daemon.lifecycle.open_stream();
         daemon.check_serving()?;
         let deadline = Deadline::from_metadata(request.metadata(), arrival)?;
+        let process = listener::process(request.extensions());
         let plan = Plan::new(request.into_inner())?;
         let pair = daemon.pair(&plan.pair)?;
         daemon.retry(pair);
         if let PairState::Failed(failure) = pair.state() {
             return Err(errors::pair_failed(&pair.name, &failure.error));
         }
-        if plan.speculation == Speculation::Required && pair.config.draft.is_none() {
-            return Err(errors::no_speculation(&pair.name, "no draft is configured"));
-        }
+        daemon.check_required(pair, &plan)?;
         let reservation = pair
             .reserve()
             .inspect_err(|_| Totals::add(&daemon.totals.rejected, 1))?;
@@ -149,6 +175,7 @@ impl TandemService for Service {
         };
         let record = Record::begin(id, pair.name.clone(), arrival, Arc::clone(&daemon.totals));
         let accepted = Accepted {
+            client: daemon.entropy.client(&plan.history, process),
             plan,
             record,
             reservation,

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tandem_engine::engine::MemoryUse;
 use tandem_engine::pair::{LoadProgress, LoadStage, ModelSummary};
+use tandem_engine::policy::SpeculationStats;
 use tandem_proto::{API_VERSION, v1};
 
-use crate::convert::{count, duration};
+use crate::convert::{count, draft_methods, duration, pair_speculation};
 use crate::pair::{Pair, PairState, Readings};
 use crate::phase::Phase;
 use crate::record::Totals;
@@ -24,10 +25,12 @@ pub(crate) fn list_pairs(daemon: &Daemon) -> v1::ListPairsResponse {
 
 pub(crate) fn status(daemon: &Daemon) -> v1::StatusResponse {
     let mut used = MemoryUse::default();
+    let mut speculation = SpeculationStats::default();
     let mut pairs = Vec::with_capacity(daemon.pairs.len());
     for pair in &daemon.pairs {
         let readings = pair.readings();
         used = sum(used, readings.memory);
+        speculation.merge(&readings.speculation);
         pairs.push(pair_status(daemon, pair, &readings));
     }
     let default = daemon
@@ -60,6 +63,7 @@ pub(crate) fn status(daemon: &Daemon) -> v1::StatusResponse {
         }),
         pairs,
         totals: Some(totals(&daemon.totals)),
+        speculation: Some(pair_speculation(&speculation)),
     }
 }
 
@@ -82,6 +86,7 @@ fn pair_status(daemon: &Daemon, pair: &Pair, readings: &Readings) -> v1::PairSta
         waiting: count(readings.waiting + outside),
         queue_capacity: count(daemon.config.server.max_queue),
         memory: Some(memory(readings.memory)),
+        speculation: Some(pair_speculation(&readings.speculation)),
     }
 }
 
@@ -94,10 +99,11 @@ fn info(daemon: &Daemon, pair: &Pair, readings: &Readings) -> v1::PairInfo {
             source: source(&pair.config.target),
             ..Default::default()
         }),
-        draft: pair.config.draft.as_ref().map(|draft| v1::ModelInfo {
+        draft: pair.config.draft.file().map(|draft| v1::ModelInfo {
             source: source(draft),
             ..Default::default()
         }),
+        draft_methods: draft_methods(daemon.drafters(pair, readings.speculation_off.is_none())),
         speculation_off_reason: readings.speculation_off.clone().unwrap_or_default(),
         ..Default::default()
     };
@@ -115,6 +121,7 @@ fn info(daemon: &Daemon, pair: &Pair, readings: &Readings) -> v1::PairInfo {
             if let Some(draft) = &warm.report.draft {
                 describe(&mut info.draft, draft);
             }
+            info.exit_layer = warm.report.exit_layer.map_or(0, count);
             info.context_length = count(warm.report.context_length);
             info.warnings.clone_from(&warm.report.warnings);
             if daemon.lifecycle.phase() == Phase::Serving {

@@ -3,7 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use tandem_daemon::config::{Budget, Config, ConfigError, DEFAULT_PAIR_NAME, DeviceChoice};
+use tandem_daemon::config::{
+    Budget, Config, ConfigError, DEFAULT_PAIR_NAME, DeviceChoice, DraftConfig,
+};
+use tandem_engine::policy::Policy;
 use tandem_models::ModelRef;
 
 fn parse(text: &str) -> Result<Config, ConfigError> {
@@ -70,6 +73,10 @@ fn everything_can_be_set() {
         device = "cpu"
         max_step_rows = 32
         prepared_limit = "2 GB"
+        [speculation]
+        policy = "fixed"
+        draft_length = 5
+        lookup_history = "1 MiB"
         "#,
     )
     .expect("valid");
@@ -80,9 +87,10 @@ fn everything_can_be_set() {
         ModelRef::Path("/etc/tandem/./big.gguf".into()),
         "relative to the file's directory"
     );
-    assert_eq!(code.draft, Some(ModelRef::Path("~/small.gguf".into())));
+    let small = ModelRef::Path("~/small.gguf".into());
+    assert_eq!(code.draft, DraftConfig::Model(small));
     assert_eq!(code.context_length, Some(4096));
-    assert_eq!(config.pairs["chat"].draft, None);
+    assert_eq!(config.pairs["chat"].draft, DraftConfig::None);
     assert_eq!(config.server.max_concurrent, 2);
     assert_eq!(config.server.max_queue, 0);
     assert_eq!(config.server.drain, Duration::from_secs(3));
@@ -91,6 +99,41 @@ fn everything_can_be_set() {
     assert_eq!(config.engine.device, DeviceChoice::Cpu);
     assert_eq!(config.engine.max_step_rows, Some(32));
     assert_eq!(config.engine.prepared_limit, Some(2_000_000_000));
+    assert_eq!(config.speculation.policy, Policy::Fixed(5));
+    assert_eq!(config.speculation.lookup_history, Some(1 << 20));
+}
+
+#[test]
+fn a_target_can_draft_for_itself() {
+    let draft = |target: &str, keys: &str| {
+        let text = format!("[pairs.a]\ntarget = \"{target}\"\ndraft = \"self\"\n{keys}");
+        parse(&text).expect(&text).pairs["a"].draft.clone()
+    };
+    let default = ModelRef::default_target().to_string();
+    let bundled = DraftConfig::Adapter(ModelRef::default_exit_adapter());
+    assert_eq!(draft(&default, ""), bundled);
+    assert_eq!(draft("org/repo", ""), DraftConfig::MeasuredLayer);
+    assert_eq!(
+        draft(&default, "exit_adapter = \"none\""),
+        DraftConfig::MeasuredLayer
+    );
+    assert_eq!(draft(&default, "exit_layer = 6"), DraftConfig::Layer(6));
+    assert_eq!(
+        draft("org/repo", "exit_adapter = \"none\"\nexit_layer = 6"),
+        DraftConfig::Layer(6)
+    );
+    let adapter = draft("org/repo", "exit_adapter = \"./exit.gguf\"");
+    assert_eq!(
+        adapter,
+        DraftConfig::Adapter(ModelRef::Path("/etc/tandem/./exit.gguf".into()))
+    );
+}
+
+#[test]
+fn lookup_can_be_turned_off() {
+    let off = parse("[speculation]\nlookup = false\npolicy = \"threshold\"").expect("valid");
+    assert_eq!(off.speculation.lookup_history, None);
+    assert_eq!(off.speculation.policy, Policy::Threshold);
 }
 
 #[test]
@@ -115,6 +158,14 @@ fn an_unknown_key_names_its_line_and_the_nearest_key() {
         (
             "[memory]\ncompletely_else = 1",
             ":2: unknown key \"completely_else\"; known: budget",
+        ),
+        (
+            "[speculation]\npolicy = \"goodputt\"",
+            ":2: unknown value \"goodputt\"; did you mean \"goodput\"?",
+        ),
+        (
+            "[pairs.a]\ntarget = \"a/b\"\nexit_layers = 6",
+            ":3: unknown key \"exit_layers\"; did you mean \"exit_layer\"?",
         ),
         (
             "[engine]\ndevice = \"metall\"",
@@ -158,6 +209,46 @@ fn mistakes_are_named_with_what_is_possible() {
             "engine.max_step_rows: 0 is not from 1 to 65536",
         ),
         ("[pairs.a]\ntarget = \"nonsense\"", "pairs.a.target: "),
+        (
+            "[pairs.a]\ntarget = \"a/b\"\ndraft = \"selfish\"",
+            "pairs.a.draft: ",
+        ),
+        (
+            "[pairs.a]\ntarget = \"a/b\"\nexit_layer = 6",
+            "pairs.a.exit_layer: means nothing without draft = \"self\"",
+        ),
+        (
+            "[pairs.a]\ntarget = \"a/b\"\ndraft = \"c/d\"\nexit_adapter = \"e/f\"",
+            "pairs.a.exit_adapter: means nothing without draft = \"self\"",
+        ),
+        (
+            "[pairs.a]\ntarget = \"a/b\"\ndraft = \"self\"\nexit_adapter = \"e/f\"\nexit_layer = 6",
+            "pairs.a.exit_layer: the exit adapter says after how many layers it follows",
+        ),
+        (
+            "[pairs.a]\ntarget = \"a/b\"\ndraft = \"self\"\nexit_layer = 0",
+            "pairs.a.exit_layer: 0 is not from 1 to 1024",
+        ),
+        (
+            "[pairs.a]\ntarget = \"a/b\"\ndraft = \"self\"\nexit_adapter = \"nonsense\"",
+            "pairs.a.exit_adapter: ",
+        ),
+        (
+            "[speculation]\npolicy = \"fixed\"",
+            "speculation.draft_length: is missing",
+        ),
+        (
+            "[speculation]\npolicy = \"fixed\"\ndraft_length = 64",
+            "speculation.draft_length: 64 is not from 1 to 63",
+        ),
+        (
+            "[speculation]\ndraft_length = 4",
+            "speculation.draft_length: means nothing without policy = \"fixed\"",
+        ),
+        (
+            "[speculation]\nlookup_history = \"much\"",
+            "speculation.lookup_history: \"much\" is not a size",
+        ),
         (
             "[pairs.a]\ntarget = \"a/b\"\ncontext_length = 1",
             "pairs.a.context_length: 1 is not from 16",

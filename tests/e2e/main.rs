@@ -4,6 +4,7 @@
 mod cancel;
 mod cli;
 mod config;
+mod drafters;
 mod errors;
 mod files;
 #[cfg(target_os = "linux")]

@@ -5,7 +5,7 @@ mod sampling;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use tandem_client::{GenerateRequest, v1};
 
@@ -82,7 +82,7 @@ pub(crate) struct GenerationArgs {
     #[command(flatten)]
     sampling: SamplingArgs,
     /// Decode plainly [default: draft where it pays]
-    #[arg(long, conflicts_with_all = ["require_draft", "draft_length"], help_heading = "Speculation")]
+    #[arg(long, conflicts_with_all = ["require_draft", "draft_length", "draft_method"], help_heading = "Speculation")]
     no_draft: bool,
     /// Fail where no draft is resident
     #[arg(long, help_heading = "Speculation")]
@@ -90,6 +90,20 @@ pub(crate) struct GenerationArgs {
     /// Draft exactly this many tokens a step, 0 to 63 [default: what pays]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=63), help_heading = "Speculation")]
     draft_length: Option<u32>,
+    /// Let only this drafter guess, such as lookup, which searches the text so far; repeatable, or separated by commas
+    /// [default: all that the pair has]
+    #[arg(
+        long,
+        value_name = "METHOD",
+        value_enum,
+        value_delimiter = ',',
+        help_heading = "Speculation"
+    )]
+    draft_method: Vec<DraftMethod>,
+    /// Let lookup guess from earlier answers that named this history, and add this one; '' for none [default: this
+    /// process's own]
+    #[arg(long, value_name = "NAME", help_heading = "Speculation")]
+    history: Option<String>,
     /// Fail when the answer is not complete after this long, such as 90, 90s, 500ms or 5m [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
@@ -98,6 +112,18 @@ pub(crate) struct GenerationArgs {
     pub(crate) quiet: bool,
     #[command(flatten)]
     pub(crate) target: TargetArgs,
+}
+
+/// What guesses ahead of the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum DraftMethod {
+    /// The pair's smaller model
+    Model,
+    /// The target's own first layers
+    #[value(name = "self")]
+    Own,
+    /// A search in the text so far, and in earlier ones
+    Lookup,
 }
 
 /// Who serves the call.
@@ -130,6 +156,16 @@ impl GenerationArgs {
             .speculation(speculation);
         if let Some(tokens) = self.draft_length {
             request = request.draft_length(tokens);
+        }
+        for method in &self.draft_method {
+            request = request.draft_method(match method {
+                DraftMethod::Model => v1::DraftMethod::Model,
+                DraftMethod::Own => v1::DraftMethod::Self_,
+                DraftMethod::Lookup => v1::DraftMethod::Lookup,
+            });
+        }
+        if let Some(name) = &self.history {
+            request = request.history(name);
         }
         if let Some(limit) = self.timeout {
             request = request.deadline(limit);

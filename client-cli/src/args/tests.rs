@@ -82,6 +82,20 @@ fn speculation_flags() {
         speculation("tandem run x --require-draft"),
         wanted(v1::Speculation::Required)
     );
+    assert_eq!(
+        speculation(
+            "tandem run x --draft-method lookup,model --draft-method self --history editor"
+        ),
+        wanted(v1::Speculation::On)
+            .draft_method(v1::DraftMethod::Lookup)
+            .draft_method(v1::DraftMethod::Model)
+            .draft_method(v1::DraftMethod::Self_)
+            .history("editor")
+    );
+    assert_eq!(
+        speculation("tandem run x --history="),
+        wanted(v1::Speculation::On).history("")
+    );
 }
 
 #[test]
@@ -89,6 +103,7 @@ fn contradictions_and_impossible_values_are_usage_errors() {
     for line in [
         "tandem run x --no-draft --require-draft",
         "tandem run x --no-draft --draft-length 3",
+        "tandem run x --no-draft --draft-method lookup",
         "tandem run x --raw --system y",
         "tandem tokenize x --json --pieces",
         "tandem cache clear x --all",
@@ -113,6 +128,19 @@ fn contradictions_and_impossible_values_are_usage_errors() {
             "{line}"
         );
     }
+}
+
+#[test]
+fn an_unknown_draft_method_names_those_there_are() {
+    let line = ["tandem", "run", "x", "--draft-method", "guess"];
+    let error = Cli::try_parse_from(line).expect_err("unknown");
+    assert_eq!(error.kind(), ErrorKind::InvalidValue);
+    assert!(
+        error
+            .to_string()
+            .contains("[possible values: model, self, lookup]"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! `tandem status`: what the daemon is doing.
 
+mod speculation;
+
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -71,7 +73,7 @@ fn table(status: &StatusResponse) -> String {
         &mut text,
         "weights",
         &format!(
-            "target {}, draft {}, {} of prepared files mapped",
+            "targets {}, drafts and exit adapters {}, {} of prepared files mapped",
             bytes(memory.target_weights),
             bytes(memory.draft_weights),
             bytes(memory.mapped_weights)
@@ -81,7 +83,7 @@ fn table(status: &StatusResponse) -> String {
         &mut text,
         "KV cache",
         &format!(
-            "target {}, draft {}",
+            "targets {}, drafts and lookup {}",
             bytes(memory.target_kv),
             bytes(memory.draft_kv)
         ),
@@ -105,6 +107,7 @@ fn table(status: &StatusResponse) -> String {
             totals.accepted_tokens
         ),
     );
+    speculation::add_rows(&mut text, status.speculation.as_ref());
     for pair in &status.pairs {
         add_pair(&mut text, pair);
     }
@@ -134,11 +137,7 @@ fn add_pair(text: &mut String, pair: &PairStatus) {
         "target",
         &info.target.as_ref().map_or_else(|| "-".to_owned(), model),
     );
-    row(
-        text,
-        "draft",
-        &info.draft.as_ref().map_or_else(|| "none".to_owned(), model),
-    );
+    row(text, "draft", &speculation::draft(&info));
     row(text, "context", &format!("{} tokens", info.context_length));
     row(
         text,
@@ -148,16 +147,21 @@ fn add_pair(text: &mut String, pair: &PairStatus) {
             pair.running, pair.waiting, pair.queue_capacity
         ),
     );
-    let off = &info.speculation_off_reason;
+    let memory = pair.memory.unwrap_or_default();
     row(
         text,
-        "speculation",
-        &if off.is_empty() {
-            "on".to_owned()
-        } else {
-            format!("off: {off}")
-        },
+        "memory",
+        &format!(
+            "target {} and {} of cache, {} {} and {} of cache",
+            bytes(memory.target_weights),
+            bytes(memory.target_kv),
+            speculation::weights(&info),
+            bytes(memory.draft_weights),
+            bytes(memory.draft_kv)
+        ),
     );
+    row(text, "speculation", &speculation::methods(&info));
+    speculation::add_rows(text, pair.speculation.as_ref());
     if !info.error.is_empty() {
         row(text, "error", &info.error);
     }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::draft::ClientKey;
-use crate::policy::SpeculationStats;
+use crate::policy::{DraftKind, SpeculationStats};
 use crate::sampling::SamplingParams;
 
 /// Index of a token in the target's vocabulary.
@@ -26,12 +26,22 @@ pub struct Request {
     pub speculation: bool,
     /// Who asks, where that is known: what a client had before helps to guess what it gets next. Never changes text.
     pub client: Option<ClientKey>,
+    /// Which kinds of drafter may serve it, by [`DraftKind::ALL`]; `None`: all that the pair has.
+    pub drafters: Option<[bool; DraftKind::COUNT]>,
     /// Drafted tokens per step in place of the policy's choice.
     pub draft_length: Option<usize>,
     /// Ends the request with [`FinishReason::TimeLimit`] at the first step that starts later.
     pub deadline: Option<Instant>,
     /// Randomness for requests without a seed; the engine has no other source.
     pub entropy: u64,
+}
+
+impl Request {
+    /// Whether a drafter of this kind may serve it.
+    #[must_use]
+    pub fn may_use(&self, kind: DraftKind) -> bool {
+        self.speculation && self.drafters.is_none_or(|allowed| allowed[kind.index()])
+    }
 }
 
 /// When generation ends, besides the context being full.
@@ -124,5 +134,11 @@ impl RequestStats {
         } else {
             self.drafted_step_tokens as f64 / self.drafted_steps as f64
         }
+    }
+
+    /// Share of steps without a draft, those counted that read the end of the prompt; 0 before the first.
+    #[must_use]
+    pub fn bypass_fraction(&self) -> f64 {
+        (self.steps - self.drafted_steps) as f64 / (self.steps as f64).max(1.0)
     }
 }

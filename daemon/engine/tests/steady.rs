@@ -181,6 +181,7 @@ fn request(sampling: SamplingParams, speculation: bool) -> Request {
         },
         speculation,
         client: None,
+        drafters: None,
         draft_length: speculation.then_some(3),
         deadline: None,
         entropy: 3,

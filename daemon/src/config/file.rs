@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use tandem_models::ModelRef;
 
+use super::speculation::{DraftKeys, SpeculationKeys};
 use super::{
     Budget, Config, ConfigError, DeviceChoice, EngineConfig, PairConfig, ServerConfig, parse_size,
 };
@@ -34,6 +35,8 @@ pub(super) struct File {
     memory: Memory,
     #[serde(default)]
     engine: Engine,
+    #[serde(default)]
+    speculation: SpeculationKeys,
 }
 
 #[derive(Debug, Deserialize)]
@@ -41,6 +44,8 @@ pub(super) struct File {
 struct Pair {
     target: String,
     draft: Option<String>,
+    exit_adapter: Option<String>,
+    exit_layer: Option<usize>,
     context_length: Option<usize>,
 }
 
@@ -103,13 +108,16 @@ impl File {
         let mut pairs = BTreeMap::new();
         for (name, pair) in self.pairs {
             let key = |field: &str| format!("pairs.{name}.{field}");
-            let source = |field: &str, text: &str| {
-                model(text, directory).map_err(|problem| bad(&key(field), problem))
+            let source = |text: &str| model(text, directory);
+            let target = source(&pair.target).map_err(|problem| bad(&key("target"), problem))?;
+            let draft = DraftKeys {
+                draft: pair.draft,
+                exit_adapter: pair.exit_adapter,
+                exit_layer: pair.exit_layer,
             };
-            let draft = match pair.draft.as_deref() {
-                None | Some("none") => None,
-                Some(text) => Some(source("draft", text)?),
-            };
+            let draft = draft
+                .check(&target, &source)
+                .map_err(|(field, problem)| bad(&key(field), problem))?;
             let context_length = match pair.context_length {
                 Some(tokens) => Some(within(&key("context_length"), tokens, 16, 1 << 24)?),
                 None => None,
@@ -117,7 +125,7 @@ impl File {
             pairs.insert(
                 name.clone(),
                 PairConfig {
-                    target: source("target", &pair.target)?,
+                    target,
                     draft,
                     context_length,
                 },
@@ -179,6 +187,10 @@ impl File {
                     parse_size(text).map_err(|error| bad("memory.budget", error.to_string()))?,
                 ),
             },
+            speculation: self
+                .speculation
+                .check()
+                .map_err(|(field, problem)| bad(&format!("speculation.{field}"), problem))?,
             engine: EngineConfig {
                 device: self.engine.device.unwrap_or(DeviceChoice::Auto),
                 threads,

@@ -3,6 +3,7 @@
 //! Owns the meaning and the defaults of every key. Must not know what a model file holds or what the machine has.
 
 mod file;
+mod speculation;
 mod units;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use std::time::Duration;
 use tandem_models::ModelRef;
 
 pub use file::DEFAULT_PAIR_NAME;
+pub use speculation::{DraftConfig, SpeculationConfig};
 pub use units::{InvalidSize, format_bytes, parse_size};
 
 /// Everything that can be configured, checked.
@@ -30,6 +32,8 @@ pub struct Config {
     pub budget: Budget,
     /// How models are computed.
     pub engine: EngineConfig,
+    /// How much is drafted, and what is searched.
+    pub speculation: SpeculationConfig,
 }
 
 /// One `[pairs.NAME]` table.
@@ -37,8 +41,8 @@ pub struct Config {
 pub struct PairConfig {
     /// The model whose distribution the output follows.
     pub target: ModelRef,
-    /// The model that drafts; `None`: the pair decodes plainly.
-    pub draft: Option<ModelRef>,
+    /// What drafts for it.
+    pub draft: DraftConfig,
     /// Most tokens of prompt and output together; `None`: what the target was trained for.
     pub context_length: Option<usize>,
 }
@@ -147,7 +151,7 @@ impl PairConfig {
     pub fn built_in() -> Self {
         Self {
             target: ModelRef::default_target(),
-            draft: Some(ModelRef::default_draft()),
+            draft: DraftConfig::Model(ModelRef::default_draft()),
             context_length: None,
         }
     }

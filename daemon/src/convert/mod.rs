@@ -4,6 +4,8 @@
 
 mod request;
 mod response;
+mod speculation;
 
-pub(crate) use request::{Input, Plan, Speculation};
+pub(crate) use request::{History, Input, Plan, Speculation};
 pub(crate) use response::{chunk, complete, count, duration};
+pub(crate) use speculation::{draft_methods, pair_speculation};

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tandem_engine::StopConditions;
+use tandem_engine::policy::DraftKind;
 use tandem_engine::sampling::SamplingParams;
 use tandem_proto::v1;
 use tonic::Status;
@@ -16,6 +17,7 @@ const MAX_STOP_STRINGS: usize = 16;
 const MAX_STOP_BYTES: usize = 256;
 const MAX_STOP_TOKENS: usize = 64;
 const MAX_REQUEST_ID_BYTES: usize = 128;
+const MAX_HISTORY_BYTES: usize = 128;
 
 /// A `GenerateRequest` whose fields are possible.
 #[derive(Debug)]
@@ -29,6 +31,9 @@ pub(crate) struct Plan {
     pub(crate) stop: StopConditions,
     pub(crate) speculation: Speculation,
     pub(crate) draft_length: Option<usize>,
+    /// Which drafters may serve it, by [`DraftKind::ALL`]; `None`: all.
+    pub(crate) drafters: Option<[bool; DraftKind::COUNT]>,
+    pub(crate) history: History,
     pub(crate) time_limit: Option<Duration>,
 }
 
@@ -38,6 +43,17 @@ pub(crate) enum Input {
     Text(String),
     TokenIds(Vec<u32>),
     Chat(Vec<v1::ChatMessage>),
+}
+
+/// Whose finished texts help to guess.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum History {
+    /// Those of the calling process.
+    Process,
+    /// Those of everybody who names this history.
+    Named(String),
+    /// None.
+    Off,
 }
 
 /// Whether to draft.
@@ -78,6 +94,8 @@ impl Plan {
                 format!("{length} is over {MAX_DRAFT_LENGTH}")
             });
         }
+        let drafters = drafters(&request.draft_methods, &mut bad);
+        let history = history(request.history, &mut bad);
         let time_limit = request
             .time_limit
             .and_then(|limit| time_limit(&limit, &mut bad));
@@ -90,6 +108,8 @@ impl Plan {
                 stop,
                 speculation,
                 draft_length: request.draft_length.map(|length| length as usize),
+                drafters,
+                history,
                 time_limit,
             }),
             _ => Err(errors::invalid_fields(bad.0)),
@@ -219,6 +239,38 @@ fn speculation(value: i32, bad: &mut Violations) -> Speculation {
                 format!("{value} is no value of tandem.v1.Speculation")
             });
             Speculation::On
+        }
+    }
+}
+
+fn drafters(methods: &[i32], bad: &mut Violations) -> Option<[bool; DraftKind::COUNT]> {
+    let mut allowed = [false; DraftKind::COUNT];
+    for (index, method) in methods.iter().enumerate() {
+        let kind = match v1::DraftMethod::try_from(*method) {
+            Ok(v1::DraftMethod::Model) => DraftKind::Model,
+            Ok(v1::DraftMethod::Self_) => DraftKind::SelfDraft,
+            Ok(v1::DraftMethod::Lookup) => DraftKind::Lookup,
+            Ok(v1::DraftMethod::Unspecified) | Err(_) => {
+                bad.check(false, &format!("draft_methods[{index}]"), || {
+                    format!("{method} names no drafter of tandem.v1.DraftMethod")
+                });
+                continue;
+            }
+        };
+        allowed[kind.index()] = true;
+    }
+    (!methods.is_empty()).then_some(allowed)
+}
+
+fn history(name: Option<String>, bad: &mut Violations) -> History {
+    match name {
+        None => History::Process,
+        Some(name) if name.is_empty() => History::Off,
+        Some(name) => {
+            bad.check(name.len() <= MAX_HISTORY_BYTES, "history", || {
+                format!("{} bytes are over {MAX_HISTORY_BYTES}", name.len())
+            });
+            History::Named(name)
         }
     }
 }

@@ -52,6 +52,10 @@ fn what_is_left_out_has_the_documented_default() {
         (None, None, None)
     );
     assert!(
+        plan.drafters.is_none() && plan.history == History::Process,
+        "all drafters, and the process's own history"
+    );
+    assert!(
         !plan.stop.ignore_eos && plan.stop.strings.is_empty() && plan.stop.token_ids.is_empty()
     );
 }
@@ -63,6 +67,11 @@ fn every_field_arrives() {
     full.request_id = "r1".into();
     full.speculation = v1::Speculation::Required.into();
     full.draft_length = Some(63);
+    full.draft_methods = vec![
+        v1::DraftMethod::Lookup.into(),
+        v1::DraftMethod::Model.into(),
+    ];
+    full.history = Some("editor".into());
     full.time_limit = Some(prost_types::Duration {
         seconds: 1,
         nanos: 500_000_000,
@@ -88,6 +97,16 @@ fn every_field_arrives() {
         ("code", "r1")
     );
     assert_eq!(plan.speculation, Speculation::Required);
+    let allowed = plan.drafters.unwrap();
+    assert_eq!(
+        DraftKind::ALL.map(|kind| (kind, allowed[kind.index()])),
+        [
+            (DraftKind::Model, true),
+            (DraftKind::SelfDraft, false),
+            (DraftKind::Lookup, true)
+        ]
+    );
+    assert_eq!(plan.history, History::Named("editor".into()));
     assert_eq!(
         (plan.draft_length, plan.time_limit),
         (Some(63), Some(Duration::from_millis(1500)))
@@ -171,9 +190,16 @@ fn numbers_have_ranges() {
 
 #[test]
 fn the_rest_is_checked_too() {
-    let cases: [Case<v1::GenerateRequest>; 6] = [
+    let cases: [Case<v1::GenerateRequest>; 9] = [
         ("speculation", |request| request.speculation = 99),
         ("draft_length", |request| request.draft_length = Some(64)),
+        ("draft_methods[0]", |request| {
+            request.draft_methods = vec![0]
+        }),
+        ("draft_methods[1]", |request| {
+            request.draft_methods = vec![1, 9]
+        }),
+        ("history", |request| request.history = Some("x".repeat(129))),
         ("time_limit", |request| {
             request.time_limit = Some(prost_types::Duration {
                 seconds: -1,
@@ -193,6 +219,13 @@ fn the_rest_is_checked_too() {
         spoil(&mut bad);
         assert_eq!(fields(bad), [field]);
     }
+}
+
+#[test]
+fn an_empty_history_is_none() {
+    let mut alone = request();
+    alone.history = Some(String::new());
+    assert_eq!(Plan::new(alone).unwrap().history, History::Off);
 }
 
 #[test]

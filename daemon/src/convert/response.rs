@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use tandem_engine::{FinishReason, RequestStats};
+use tandem_engine::FinishReason;
 use tandem_proto::v1;
 
+use super::speculation::request_speculation;
 use crate::record::Times;
 use crate::replies::{Chunk, Finished};
 
@@ -52,7 +53,7 @@ pub(crate) fn complete(
             completion_tokens: count(stats.completion_tokens),
         }),
         timings: Some(timings(times)),
-        speculation: Some(speculation_stats(stats)),
+        speculation: Some(request_speculation(stats)),
         pair,
         request_id,
     };
@@ -88,22 +89,10 @@ fn timings(times: Times) -> v1::Timings {
     }
 }
 
-fn speculation_stats(stats: RequestStats) -> v1::SpeculationStats {
-    v1::SpeculationStats {
-        enabled: stats.drafter.is_some(),
-        mean_acceptance_length: stats.mean_acceptance_length(),
-        off_reason: stats.off_reason.unwrap_or_default(),
-        drafter: stats.drafter.unwrap_or_default().to_owned(),
-        steps: stats.steps,
-        drafted_steps: stats.drafted_steps,
-        draft_tokens: stats.draft_tokens,
-        accepted_tokens: stats.accepted_tokens,
-        accepted_per_position: stats.accepted_per_position,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use tandem_engine::RequestStats;
+
     use super::*;
 
     #[test]

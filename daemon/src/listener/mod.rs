@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 pub use error::ListenError;
 pub use peer::SameUser;
+pub(crate) use peer::process;
 
 use tandem_proto::paths::MAX_SOCKET_PATH_BYTES;
 

@@ -2,7 +2,7 @@
 
 use tonic::service::Interceptor;
 use tonic::transport::server::UdsConnectInfo;
-use tonic::{Request, Status};
+use tonic::{Extensions, Request, Status};
 
 use crate::errors;
 
@@ -22,6 +22,12 @@ impl SameUser {
             uid: rustix::process::geteuid().as_raw(),
         }
     }
+}
+
+/// Returns the process on the other side, where the system names it. A program keeps its number as long as it lives,
+/// whatever connections it opens.
+pub(crate) fn process(call: &Extensions) -> Option<i32> {
+    call.get::<UdsConnectInfo>()?.peer_cred?.pid()
 }
 
 impl Default for SameUser {

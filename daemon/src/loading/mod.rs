@@ -20,7 +20,7 @@ use tandem_engine::pair::{
 };
 use tandem_models::{ModelError, ModelRef, Store};
 
-use crate::config::{DeviceChoice, EngineConfig, format_bytes};
+use crate::config::{DeviceChoice, DraftConfig, EngineConfig, SpeculationConfig, format_bytes};
 use crate::pair::{Pair, Warm};
 use crate::worker::Worker;
 
@@ -39,6 +39,7 @@ pub(crate) struct Loader {
     pub(crate) prepared: Option<PreparedOptions>,
     pub(crate) worker: Worker,
     pub(crate) engine: EngineConfig,
+    pub(crate) speculation: SpeculationConfig,
     /// Threads that compute where the config does not say.
     pub(crate) cores: NonZeroUsize,
     /// For all pairs together, in bytes.
@@ -147,7 +148,7 @@ impl Loader {
                 .and_then(|path| path.metadata().ok());
             meta.map_or(0, |meta| meta.len())
         };
-        bytes(&pair.config.target) + pair.config.draft.as_ref().map_or(0, bytes)
+        bytes(&pair.config.target) + pair.config.draft.file().map_or(0, bytes)
     }
 
     /// Reads a pair. A draft that cannot be used does not take its target down: the pair then decodes plainly, and the
@@ -163,10 +164,10 @@ impl Loader {
             draft: DraftSource::None,
         };
         let mut why_plain = None;
-        if let Some(draft) = &pair.config.draft {
-            let with_draft = self.locate(draft).and_then(|draft| {
+        if pair.config.draft != DraftConfig::None {
+            let with_draft = self.draft(&pair.config.draft).and_then(|draft| {
                 let files = PairFiles {
-                    draft: DraftSource::Model(draft),
+                    draft,
                     ..alone.clone()
                 };
                 load(&files, options, &mut progress)
@@ -177,6 +178,17 @@ impl Loader {
             }
         }
         Ok((load(&alone, options, &mut progress)?, why_plain))
+    }
+
+    /// Finds what a draft needs.
+    fn draft(&self, draft: &DraftConfig) -> Result<DraftSource, LoadFailure> {
+        Ok(match draft {
+            DraftConfig::None => DraftSource::None,
+            DraftConfig::Model(model) => DraftSource::Model(self.locate(model)?),
+            DraftConfig::Adapter(model) => DraftSource::Adapter(self.locate(model)?),
+            DraftConfig::Layer(layers) => DraftSource::Layer(*layers),
+            DraftConfig::MeasuredLayer => DraftSource::MeasuredLayer,
+        })
     }
 
     fn load(&self, pair: &Arc<Pair>, budget: u64) -> Result<(), LoadFailure> {
@@ -201,7 +213,7 @@ impl Loader {
         tracing::info!(
             pair = %pair.name,
             target = %pair.config.target,
-            draft = pair.config.draft.as_ref().map(ToString::to_string),
+            draft = %pair.config.draft,
             budget = format_bytes(budget),
             "loading"
         );
@@ -227,6 +239,7 @@ impl Loader {
             draft_parameters_m = report.draft.as_ref().map(|draft| draft.parameters / 1_000_000),
             weights = format_bytes(weights),
             target_weights = source(report.target.weights),
+            exit_layer = report.exit_layer,
             draft_weights = report.draft.as_ref().map(|draft| source(draft.weights)),
             cache_budget = format_bytes(cache_budget),
             context_tokens = report.context_length,
@@ -236,8 +249,8 @@ impl Loader {
             "loaded"
         );
         let options = EngineOptions {
-            policy: tandem_engine::policy::Policy::Goodput,
-            lookup_history: Some(8 << 20),
+            policy: self.speculation.policy,
+            lookup_history: self.speculation.lookup_history.map(saturating),
             max_sequences: self.max_sequences,
             max_step_rows,
             cache_budget,
@@ -270,6 +283,10 @@ fn load(
     progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<ModelPair, LoadFailure> {
     ModelPair::load(files, options, progress).map_err(|error| LoadFailure::Load(Box::new(error)))
+}
+
+fn saturating(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 /// Where weights came from, as the log says it.

@@ -4,6 +4,7 @@
 use std::time::Instant;
 
 use tandem_engine::engine::{Engine, MemoryUse, RequestError, StepError};
+use tandem_engine::policy::SpeculationStats;
 use tandem_engine::{Output, Request, SequenceId};
 
 /// The part of [`Engine`] that the thread calls; see there.
@@ -16,6 +17,7 @@ pub(crate) trait Decode: Send {
     fn memory(&self) -> MemoryUse;
     fn counts(&self) -> (usize, usize);
     fn speculation_off_reason(&self) -> Option<&str>;
+    fn speculation(&self) -> &SpeculationStats;
 }
 
 impl Decode for Engine {
@@ -49,5 +51,9 @@ impl Decode for Engine {
 
     fn speculation_off_reason(&self) -> Option<&str> {
         Self::speculation_off_reason(self)
+    }
+
+    fn speculation(&self) -> &SpeculationStats {
+        Self::speculation(self)
     }
 }

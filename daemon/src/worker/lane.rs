@@ -227,7 +227,11 @@ impl Lane {
         };
         tracing::error!(pair = %pair.name, requests = self.live.len(), error = what, "the pair is lost");
         pair.set_failed(&format!("{what}; restart the daemon"), false);
-        pair.set_readings(Readings::default());
+        // What it did stays part of the totals.
+        pair.set_readings(Readings {
+            speculation: pair.readings().speculation,
+            ..Readings::default()
+        });
         self.fail_all(&|| match loss {
             Loss::Step(_) => errors::step_failed(&pair.name, &what),
             Loss::Panic => errors::engine_panicked(&pair.name),
@@ -241,6 +245,7 @@ impl Lane {
             waiting,
             memory: self.engine.memory(),
             speculation_off: self.engine.speculation_off_reason().map(str::to_owned),
+            speculation: self.engine.speculation().clone(),
         });
     }
 }

@@ -4,6 +4,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use tandem_engine::engine::{Engine, MemoryUse, RequestError, StepError};
+use tandem_engine::policy::SpeculationStats;
 use tandem_engine::sampling::SamplingParams;
 use tandem_engine::{Output, SequenceId, StopConditions};
 use tonic::Status;
@@ -53,6 +54,10 @@ impl<F: FnMut() + Send> Decode for Hooked<F> {
 
     fn speculation_off_reason(&self) -> Option<&str> {
         self.engine.speculation_off_reason()
+    }
+
+    fn speculation(&self) -> &SpeculationStats {
+        self.engine.speculation()
     }
 }
 
@@ -133,6 +138,7 @@ impl Rig {
                 },
                 speculation: true,
                 client: None,
+                drafters: None,
                 draft_length: None,
                 deadline: None,
                 entropy: 0,

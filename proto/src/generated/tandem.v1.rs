@@ -19,6 +19,15 @@ pub struct GenerateRequest {
     /// Ends generation after this long with what there is (finish reason TIME_LIMIT). Absent: no limit.
     #[prost(message, optional, tag = "9")]
     pub time_limit: ::core::option::Option<::prost_types::Duration>,
+    /// Which drafters may serve the request; those that the pair does not have are ignored. Empty: all that it has. Never
+    /// changes a text that has a seed, and no text's distribution.
+    #[prost(enumeration = "DraftMethod", repeated, tag = "10")]
+    pub draft_methods: ::prost::alloc::vec::Vec<i32>,
+    /// Finished texts help lookup to guess the next ones that go with them. Absent: they go with the other texts of the calling
+    /// process. Empty: the request uses no other text, and none uses it. Otherwise: with all texts that name the same history
+    /// (at most 128 bytes), whichever process asks.
+    #[prost(string, optional, tag = "11")]
+    pub history: ::core::option::Option<::prost::alloc::string::String>,
     /// Exactly one is required.
     #[prost(oneof = "generate_request::Input", tags = "3, 4, 5")]
     pub input: ::core::option::Option<generate_request::Input>,
@@ -178,18 +187,20 @@ pub struct Timings {
     #[prost(message, optional, tag = "4")]
     pub total: ::core::option::Option<::prost_types::Duration>,
 }
+/// What speculation did for one request, for one pair, or for all. Seconds of a step with several requests are shared equally
+/// among them, so that sums over requests are the machine's.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SpeculationStats {
-    /// Whether a drafter served this request at all.
+    /// Whether a drafter served the request at all. Of pairs: whether anything was drafted.
     #[prost(bool, tag = "1")]
     pub enabled: bool,
-    /// Why not, or why nothing was drafted; empty where speculation ran all along.
+    /// Why not, or why nothing was drafted; empty where speculation ran all along. Empty for pairs, whose `PairInfo` has it.
     #[prost(string, tag = "2")]
     pub off_reason: ::prost::alloc::string::String,
-    /// Which drafter, such as `model`.
+    /// Which drafter, such as `model`; where there are several, the one besides `lookup`. Empty for pairs.
     #[prost(string, tag = "3")]
     pub drafter: ::prost::alloc::string::String,
-    /// Target steps that committed tokens.
+    /// Target steps that committed tokens. Of pairs: without those that read the end of a prompt.
     #[prost(uint64, tag = "4")]
     pub steps: u64,
     /// Steps of these that verified at least one drafted token.
@@ -203,9 +214,39 @@ pub struct SpeculationStats {
     /// Tokens committed per drafted step, the recovered or bonus token counted. 0 where nothing was drafted.
     #[prost(double, tag = "8")]
     pub mean_acceptance_length: f64,
-    /// Accepted at draft position i (from 0).
+    /// Accepted at draft position i (from 0). Of pairs, the last of 16 counts all deeper ones.
     #[prost(uint64, repeated, tag = "9")]
     pub accepted_per_position: ::prost::alloc::vec::Vec<u64>,
+    /// Drafted steps that only tried whether drafting pays again.
+    #[prost(uint64, tag = "10")]
+    pub probe_steps: u64,
+    /// Steps without a draft because the request had lost all that it may.
+    #[prost(uint64, tag = "11")]
+    pub forced_bypasses: u64,
+    /// Share of the steps that had no draft, 0 to 1.
+    #[prost(double, tag = "12")]
+    pub bypass_fraction: f64,
+    /// Spent drafting, catching up included.
+    #[prost(double, tag = "13")]
+    pub draft_seconds: f64,
+    /// Spent in the target's forwards.
+    #[prost(double, tag = "14")]
+    pub verify_seconds: f64,
+    /// Spent deciding which tokens stand.
+    #[prost(double, tag = "15")]
+    pub accept_seconds: f64,
+    /// Spent bringing caches in line with what stands.
+    #[prost(double, tag = "16")]
+    pub cache_update_seconds: f64,
+    /// Lost against plain decoding, as measured on this machine; negative where speculation gained.
+    #[prost(double, tag = "17")]
+    pub ledger_seconds: f64,
+    /// Speed over that of plain decoding, as measured. 1: the same, or nothing was measured.
+    #[prost(double, tag = "18")]
+    pub measured_speedup: f64,
+    /// Speed over that of plain decoding in the steps with a draft, as it was expected before each. 1: nothing was drafted.
+    #[prost(double, tag = "19")]
+    pub expected_speedup: f64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TokenizeRequest {
@@ -265,7 +306,7 @@ pub struct PairInfo {
     pub error: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "5")]
     pub target: ::core::option::Option<ModelInfo>,
-    /// Absent: the pair has no draft.
+    /// The draft model or, where `draft_methods` has `DRAFT_METHOD_SELF`, the exit adapter. Absent: the pair has neither.
     #[prost(message, optional, tag = "6")]
     pub draft: ::core::option::Option<ModelInfo>,
     /// Why the pair decodes plainly, where it does.
@@ -280,6 +321,12 @@ pub struct PairInfo {
     /// How far loading is. Absent: the pair is not loading, or waits for others to load first.
     #[prost(message, optional, tag = "10")]
     pub load_progress: ::core::option::Option<LoadProgress>,
+    /// What drafts for the pair, as configured. A draft that could not be loaded is not listed.
+    #[prost(enumeration = "DraftMethod", repeated, tag = "11")]
+    pub draft_methods: ::prost::alloc::vec::Vec<i32>,
+    /// Layers of the target after which it drafts for itself. 0: it does not, or the layer has yet to be measured.
+    #[prost(uint32, tag = "12")]
+    pub exit_layer: u32,
 }
 /// One model at a time, the draft first.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -349,6 +396,9 @@ pub struct StatusResponse {
     pub pairs: ::prost::alloc::vec::Vec<PairStatus>,
     #[prost(message, optional, tag = "11")]
     pub totals: ::core::option::Option<RequestTotals>,
+    /// What speculation did since start, over all pairs.
+    #[prost(message, optional, tag = "12")]
+    pub speculation: ::core::option::Option<SpeculationStats>,
 }
 /// All in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -361,10 +411,12 @@ pub struct MemoryStatus {
     pub budget: u64,
     #[prost(uint64, tag = "3")]
     pub target_weights: u64,
+    /// Of draft models and exit adapters.
     #[prost(uint64, tag = "4")]
     pub draft_weights: u64,
     #[prost(uint64, tag = "5")]
     pub target_kv: u64,
+    /// Caches of draft models and exit adapters, and the texts that lookup searches.
     #[prost(uint64, tag = "6")]
     pub draft_kv: u64,
     /// Physical memory of the machine.
@@ -375,7 +427,7 @@ pub struct MemoryStatus {
     #[prost(uint64, tag = "8")]
     pub mapped_weights: u64,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PairStatus {
     #[prost(message, optional, tag = "1")]
     pub info: ::core::option::Option<PairInfo>,
@@ -387,6 +439,9 @@ pub struct PairStatus {
     pub queue_capacity: u32,
     #[prost(message, optional, tag = "5")]
     pub memory: ::core::option::Option<MemoryStatus>,
+    /// What speculation did since the pair was loaded, cancelled requests included.
+    #[prost(message, optional, tag = "6")]
+    pub speculation: ::core::option::Option<SpeculationStats>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RequestTotals {
@@ -422,7 +477,7 @@ pub enum Speculation {
     On = 1,
     /// Plain decoding.
     Off = 2,
-    /// Fail with FAILED_PRECONDITION where no draft is resident.
+    /// Fail with FAILED_PRECONDITION where no draft is resident, or none of `draft_methods`.
     Required = 3,
 }
 impl Speculation {
@@ -445,6 +500,42 @@ impl Speculation {
             "SPECULATION_ON" => Some(Self::On),
             "SPECULATION_OFF" => Some(Self::Off),
             "SPECULATION_REQUIRED" => Some(Self::Required),
+            _ => None,
+        }
+    }
+}
+/// What guesses ahead of the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum DraftMethod {
+    Unspecified = 0,
+    /// A separate, smaller model.
+    Model = 1,
+    /// The target's own first layers.
+    Self_ = 2,
+    /// A search in the text so far, and in earlier texts of the same history.
+    Lookup = 3,
+}
+impl DraftMethod {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "DRAFT_METHOD_UNSPECIFIED",
+            Self::Model => "DRAFT_METHOD_MODEL",
+            Self::Self_ => "DRAFT_METHOD_SELF",
+            Self::Lookup => "DRAFT_METHOD_LOOKUP",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "DRAFT_METHOD_UNSPECIFIED" => Some(Self::Unspecified),
+            "DRAFT_METHOD_MODEL" => Some(Self::Model),
+            "DRAFT_METHOD_SELF" => Some(Self::Self_),
+            "DRAFT_METHOD_LOOKUP" => Some(Self::Lookup),
             _ => None,
         }
     }

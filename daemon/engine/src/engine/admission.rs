@@ -74,9 +74,10 @@ impl Engine {
                 break;
             };
             sequence.slot = Some(slot);
-            if sequence.request.speculation {
-                sequence.stats.drafter = self.drafters.last().map(|drafter| drafter.name());
-            }
+            let mut drafters = self.drafters.iter().rev();
+            sequence.stats.drafter = drafters
+                .find(|drafter| sequence.request.may_use(drafter.kind()))
+                .map(|drafter| drafter.name());
             outputs.push(Output::Admitted { id: sequence.id });
             self.running.push(sequence);
         }

@@ -111,9 +111,9 @@ impl Engine {
             let sequence = &running[share.index];
             let (mut kinds, mut behind) = ([false; DraftKind::COUNT], [0; DraftKind::COUNT]);
             for drafter in &self.drafters {
-                let kind = drafter.kind() as usize;
-                kinds[kind] = sequence.request.speculation;
-                behind[kind] = drafter.behind(sequence.id, sequence.tokens.len());
+                let kind = drafter.kind();
+                kinds[kind.index()] = sequence.request.may_use(kind);
+                behind[kind.index()] = drafter.behind(sequence.id, sequence.tokens.len());
             }
             Candidate {
                 state: &sequence.draft_state,

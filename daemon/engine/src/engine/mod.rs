@@ -304,8 +304,14 @@ impl Engine {
         if !sequence.request.speculation {
             return Some("the request turned it off".to_owned());
         }
-        if let Some(reason) = &self.off_reason {
+        let expects_model = [DraftKind::Model, DraftKind::SelfDraft]
+            .into_iter()
+            .any(|kind| sequence.request.may_use(kind));
+        if let Some(reason) = self.off_reason.as_ref().filter(|_| expects_model) {
             return Some(reason.clone());
+        }
+        if stats.steps > 0 && stats.drafter.is_none() {
+            return Some("the pair has no draft method that the request allows".to_owned());
         }
         if stats.steps == 0 || stats.drafted_steps * 2 >= stats.steps {
             return None;

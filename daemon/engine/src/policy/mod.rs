@@ -94,7 +94,9 @@ impl DraftKind {
     /// Every kind, by index.
     pub const ALL: [Self; Self::COUNT] = [Self::Model, Self::SelfDraft, Self::Lookup];
 
-    pub(crate) fn index(self) -> usize {
+    /// Its place in [`Self::ALL`].
+    #[must_use]
+    pub fn index(self) -> usize {
         self as usize
     }
 }

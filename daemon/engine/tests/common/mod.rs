@@ -107,6 +107,7 @@ pub(crate) fn greedy(prompt: Vec<TokenId>, max_tokens: usize) -> Request {
         },
         speculation: true,
         client: None,
+        drafters: None,
         draft_length: None,
         deadline: None,
         entropy: 1,
