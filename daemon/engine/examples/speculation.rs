@@ -63,6 +63,7 @@ fn run(
         },
         speculation,
         client: None,
+        drafters: None,
         draft_length: None,
         deadline: None,
         entropy: 1,

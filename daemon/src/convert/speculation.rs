@@ -134,7 +134,7 @@ mod tests {
             steps: 12,
             drafted_steps: 9,
             drafter: Some("self"),
-            speculation,
+            speculation: Box::new(speculation),
             ..Default::default()
         };
         let sent = request_speculation(request);
