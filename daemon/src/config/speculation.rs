@@ -178,3 +178,6 @@ impl SpeculationKeys {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
