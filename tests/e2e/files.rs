@@ -165,7 +165,7 @@ async fn a_draft_with_another_vocabulary_is_not_used() {
     let good = generate(&mut client, to("good")).await.unwrap();
     assert_eq!(bad.token_ids, good.token_ids);
     let speculation = bad.complete.speculation.unwrap();
-    assert!(!speculation.enabled && speculation.draft_tokens == 0);
+    assert_ne!(speculation.drafter, "model", "only the text is searched");
 
     let required = speculating(Speculation::Required, to("bad"));
     let status = generate(&mut client, required)
