@@ -9,13 +9,13 @@ use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
-use common::{LIMITS, default_target, encode, greedy, pair, prompts};
+use common::{LIMITS, default_target, encode, greedy, pair, prompts, run_all};
+use tandem_engine::TokenId;
 use tandem_engine::backend::cpu::CpuBackend;
 use tandem_engine::engine::{Engine, EngineOptions};
 use tandem_engine::gguf::Gguf;
 use tandem_engine::model::{Decoder, LanguageModel, Row};
 use tandem_engine::sampling::{Sampler, SamplingParams};
-use tandem_engine::{Output, SequenceId, TokenId};
 
 /// Pairs of tokens that are drawn.
 const DRAWS: usize = 20_000;
@@ -93,23 +93,12 @@ fn sampled_tokens_have_the_targets_distribution() {
             drawn += 1;
             engine.submit(request).expect("a sound request");
         }
-        let mut tokens: HashMap<SequenceId, Vec<TokenId>> = HashMap::new();
-        while engine.has_work() {
-            for output in engine.step(&Instant::now).expect("steps do not fail here") {
-                match output {
-                    Output::Admitted { .. } => {}
-                    Output::Tokens { id, token_ids, .. } => {
-                        tokens.entry(id).or_default().extend(token_ids)
-                    }
-                    Output::Finished { stats, .. } => {
-                        drafted += stats.draft_tokens;
-                        accepted += stats.accepted_tokens;
-                    }
-                }
+        for ran in run_all(&mut engine).into_values() {
+            if let Some((_, stats)) = &ran.end {
+                drafted += stats.draft_tokens;
+                accepted += stats.accepted_tokens;
             }
-        }
-        for tokens in tokens.values() {
-            if let [first, second, ..] = tokens[..] {
+            if let [first, second, ..] = ran.tokens[..] {
                 *counts.entry([first, second]).or_default() += 1.0;
             }
         }

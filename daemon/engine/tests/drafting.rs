@@ -6,12 +6,12 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use common::{LIMITS, LOAD, Ran, default_draft, default_target, encode, prompts};
+use common::{LIMITS, LOAD, Ran, default_draft, default_target, encode, prompts, run_all_by};
 use tandem_engine::engine::{Engine, EngineOptions};
 use tandem_engine::pair::{DraftSource, ModelPair, PairFiles};
 use tandem_engine::policy::Policy;
 use tandem_engine::sampling::SamplingParams;
-use tandem_engine::{Output, Request, SequenceId, StopConditions, TokenId};
+use tandem_engine::{Request, SequenceId, StopConditions, TokenId};
 use tandem_models::{Event, ModelRef, Store};
 
 const TOKENS: usize = 40;
@@ -72,28 +72,11 @@ fn request(prompt: &[TokenId], temperature: f32, speculation: bool) -> Request {
 
 /// Steps until all is done; sheds the draft before the step of that number.
 fn finish(engine: &mut Engine, shed_at: Option<usize>) -> HashMap<SequenceId, Ran> {
-    let clock = flat_clock();
-    let mut ran: HashMap<SequenceId, Ran> = HashMap::new();
-    for step in 0.. {
+    run_all_by(engine, &flat_clock(), |engine, step| {
         if shed_at == Some(step) {
             engine.shed_draft("a test wants its memory");
         }
-        if !engine.has_work() {
-            break;
-        }
-        for output in engine.step(&clock).expect("steps do not fail here") {
-            match output {
-                Output::Admitted { .. } => {}
-                Output::Tokens { id, token_ids, .. } => {
-                    ran.entry(id).or_default().tokens.extend(token_ids)
-                }
-                Output::Finished { id, reason, stats } => {
-                    ran.entry(id).or_default().end = Some((reason, stats))
-                }
-            }
-        }
-    }
-    ran
+    })
 }
 
 fn alone(engine: &mut Engine, request: Request, shed_at: Option<usize>) -> Ran {

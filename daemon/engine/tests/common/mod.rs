@@ -124,9 +124,22 @@ pub(crate) struct Ran {
 
 /// Steps until nothing is left to do.
 pub(crate) fn run_all(engine: &mut Engine) -> HashMap<SequenceId, Ran> {
+    run_all_by(engine, &Instant::now, |_, _| {})
+}
+
+/// The same by another clock, with `before` called before each step with its number.
+pub(crate) fn run_all_by(
+    engine: &mut Engine,
+    clock: &dyn Fn() -> Instant,
+    mut before: impl FnMut(&mut Engine, usize),
+) -> HashMap<SequenceId, Ran> {
     let mut ran: HashMap<SequenceId, Ran> = HashMap::new();
-    while engine.has_work() {
-        for output in engine.step(&Instant::now).expect("steps do not fail here") {
+    for step in 0.. {
+        before(engine, step);
+        if !engine.has_work() {
+            break;
+        }
+        for output in engine.step(clock).expect("steps do not fail here") {
             match output {
                 Output::Admitted { .. } => {}
                 Output::Tokens {
