@@ -6,6 +6,7 @@ use super::DraftRequest;
 use super::distributions::Distributions;
 use super::proposal::Origin;
 use crate::TokenId;
+use crate::backend::Logits;
 use crate::model::{Row, Slot};
 use crate::policy::{DraftKind, Evidence, StepPlan};
 use crate::sampling::{Distribution, LEADING, Leading};
@@ -44,7 +45,7 @@ impl Open {
     }
 
     /// Offers what may follow a place, as `logits` have it, and adds the places below.
-    pub(super) fn expand(
+    fn expand(
         self,
         kind: DraftKind,
         plan: &mut StepPlan,
@@ -104,6 +105,30 @@ impl Open {
         }
         distributions.keep(drawn_from);
     }
+}
+
+/// Offers what may follow each of `places`, whose logits come in the same order, and returns the places below.
+pub(super) fn expand_all(
+    kind: DraftKind,
+    plan: &mut StepPlan,
+    requests: &mut [DraftRequest<'_>],
+    places: &[Open],
+    logits: &Logits,
+    distributions: &mut Distributions,
+) -> Vec<Open> {
+    let mut next = Vec::new();
+    for (row, place) in places.iter().enumerate() {
+        let request = &mut requests[place.request];
+        place.expand(
+            kind,
+            plan,
+            request,
+            logits.row(row),
+            distributions,
+            &mut next,
+        );
+    }
+    next
 }
 
 /// At most `count` different tokens for a position.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::distributions::Distributions;
-use super::growth::{Open, next_round};
+use super::growth::{Open, expand_all, next_round};
 use super::{CatchUp, DraftRequest, Drafter, Drafting};
 use crate::model::{LanguageModel, ModelError, Row, Slot};
 use crate::policy::DraftKind;
@@ -168,17 +168,8 @@ impl Drafter for ModelDrafter {
         let mut logits = self.model.forward(&rows, &want)?;
         let mut fed = vec![0; requests.len()];
         loop {
-            let mut next = Vec::new();
-            for (row, place) in places.iter().enumerate() {
-                place.expand(
-                    kind,
-                    plan,
-                    &mut requests[place.request],
-                    logits.row(row),
-                    &mut self.distributions,
-                    &mut next,
-                );
-            }
+            let pool = &mut self.distributions;
+            let mut next = expand_all(kind, plan, requests, &places, logits, pool);
             let sequences = &mut self.sequences;
             let slot = |request: usize| sequences[&requests[request].id].slot;
             next_round(kind, plan, requests, &mut next, &mut fed, slot, &mut rows);

@@ -1,7 +1,7 @@
 //! The target's own first layers as drafter.
 
 use super::distributions::Distributions;
-use super::growth::{Open, next_round};
+use super::growth::{Open, expand_all, next_round};
 use super::{CatchUp, DraftRequest, Drafter, Drafting};
 use crate::SequenceId;
 use crate::model::{Exit, ExitAdapterInfo, LanguageModel, ModelError, Row};
@@ -78,17 +78,8 @@ impl Drafter for SelfDrafter {
         let mut nodes: Vec<Vec<usize>> = vec![Vec::new(); requests.len()];
         while !places.is_empty() {
             let logits = target.early(&rows, &want, self.exit)?;
-            let mut next = Vec::new();
-            for (row, place) in places.iter().enumerate() {
-                place.expand(
-                    kind,
-                    plan,
-                    &mut requests[place.request],
-                    logits.row(row),
-                    &mut self.distributions,
-                    &mut next,
-                );
-            }
+            let pool = &mut self.distributions;
+            let mut next = expand_all(kind, plan, requests, &places, logits, pool);
             let slot = |request: usize| requests[request].slot;
             next_round(kind, plan, requests, &mut next, &mut fed, slot, &mut rows);
             for place in &next {
