@@ -10,7 +10,16 @@ use tandem_client::v1::{
 use crate::summary::{milliseconds, tokens_per_second};
 
 pub(crate) fn chunk(chunk: &GenerateChunk) -> Value {
-    json!({ "type": "chunk", "text": chunk.text, "token_ids": chunk.token_ids })
+    let mut line = json!({ "type": "chunk", "text": chunk.text, "token_ids": chunk.token_ids });
+    if !chunk.logprobs.is_empty() {
+        let logprobs = chunk.logprobs.iter().map(|token| {
+            let top = token.top.iter();
+            let top: Vec<_> = top.map(|top| json!([top.token_id, top.logprob])).collect();
+            json!({ "logprob": token.logprob, "top": top })
+        });
+        line["logprobs"] = logprobs.collect();
+    }
+    line
 }
 
 pub(crate) fn complete(complete: &GenerateComplete) -> Value {
@@ -118,6 +127,8 @@ fn speculation(stats: Option<&SpeculationStats>) -> Value {
         "ledger_ms": stats.ledger_seconds * 1e3,
         "measured_speedup": stats.measured_speedup,
         "expected_speedup": stats.expected_speedup,
+        "pipelined_steps": stats.pipelined_steps,
+        "foreseen_rounds": stats.foreseen_rounds,
     })
 }
 

@@ -135,6 +135,12 @@ impl GenerateRequest {
         self.adjust(|params| params.ignore_eos = ignore)
     }
 
+    /// Reports each token's log-probability, and those of so many likeliest tokens, at most 20.
+    #[must_use]
+    pub fn logprobs(self, top: u32) -> Self {
+        self.adjust(|params| params.logprobs = Some(top))
+    }
+
     /// Allows, forbids or requires speculation.
     #[must_use]
     pub fn speculation(mut self, speculation: v1::Speculation) -> Self {

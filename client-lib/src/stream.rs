@@ -33,6 +33,8 @@ pub struct Generation {
     pub text: String,
     /// All generated tokens.
     pub token_ids: Vec<u32>,
+    /// One per token, where the request asks for them.
+    pub logprobs: Vec<v1::TokenLogprobs>,
     /// Why it ended, and what it took.
     pub complete: v1::GenerateComplete,
 }
@@ -90,17 +92,19 @@ impl TokenStream {
     /// # Errors
     /// Returns the error that ended the stream, if one did.
     pub async fn collect(mut self) -> Result<Generation, Error> {
-        let (mut text, mut token_ids) = (String::new(), Vec::new());
+        let (mut text, mut token_ids, mut logprobs) = (String::new(), Vec::new(), Vec::new());
         while let Some(event) = self.next().await {
             match event? {
                 Event::Chunk(chunk) => {
                     text.push_str(&chunk.text);
                     token_ids.extend(chunk.token_ids);
+                    logprobs.extend(chunk.logprobs);
                 }
                 Event::Complete(complete) => {
                     return Ok(Generation {
                         text,
                         token_ids,
+                        logprobs,
                         complete,
                     });
                 }

@@ -132,6 +132,7 @@ impl Call {
             client,
             drafters: plan.drafters,
             draft_length: plan.draft_length,
+            logprobs: plan.logprobs,
             deadline: time_limit,
             entropy,
         };

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tandem_engine::sampling::TokenLogprobs;
 use tandem_engine::{FinishReason, RequestStats, TokenId};
 use tokio::sync::Notify;
 use tonic::Status;
@@ -19,6 +20,8 @@ use crate::record::Times;
 /// beyond what any client accepts.
 const MAX_CHUNK_TEXT_BYTES: usize = 64 << 10;
 const MAX_CHUNK_TOKENS: usize = 16 << 10;
+/// The same for tokens with log-probabilities, of which each has up to twenty likeliest tokens.
+const MAX_CHUNK_LOGPROBS: usize = 4 << 10;
 
 /// One thing for the stream to send.
 #[derive(Debug)]
@@ -32,10 +35,11 @@ pub(crate) enum Reply {
 }
 
 /// Text that became certain and tokens that were committed.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 pub(crate) struct Chunk {
     pub(crate) text: String,
     pub(crate) token_ids: Vec<TokenId>,
+    pub(crate) logprobs: Vec<TokenLogprobs>,
 }
 
 /// How a request ended and what it took.
@@ -96,11 +100,12 @@ pub(crate) fn channel() -> (Sink, Replies) {
 
 impl Sink {
     /// Adds to what is pending.
-    pub(crate) fn push(&self, text: &str, token_ids: &[TokenId]) {
+    pub(crate) fn push(&self, text: &str, token_ids: &[TokenId], logprobs: Vec<TokenLogprobs>) {
         let mut pending = self.0.pending();
         let has_room = |chunk: &Chunk| {
             chunk.text.len() + text.len() <= MAX_CHUNK_TEXT_BYTES
                 && chunk.token_ids.len() + token_ids.len() <= MAX_CHUNK_TOKENS
+                && chunk.logprobs.len() + logprobs.len() <= MAX_CHUNK_LOGPROBS
         };
         if !pending.chunks.back().is_some_and(has_room) {
             pending.chunks.push_back(Chunk::default());
@@ -108,6 +113,7 @@ impl Sink {
         if let Some(chunk) = pending.chunks.back_mut() {
             chunk.text.push_str(text);
             chunk.token_ids.extend_from_slice(token_ids);
+            chunk.logprobs.extend(logprobs);
         }
         drop(pending);
         self.0.more.notify_one();

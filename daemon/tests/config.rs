@@ -6,7 +6,7 @@ use std::time::Duration;
 use tandem_daemon::config::{
     Budget, Config, ConfigError, DEFAULT_PAIR_NAME, DeviceChoice, DraftConfig,
 };
-use tandem_engine::policy::Policy;
+use tandem_engine::policy::{Pipelined, Policy};
 use tandem_models::ModelRef;
 
 fn parse(text: &str) -> Result<Config, ConfigError> {
@@ -77,6 +77,7 @@ fn everything_can_be_set() {
         policy = "fixed"
         draft_length = 5
         lookup_history = "1 MiB"
+        pipelined = "never"
         "#,
     )
     .expect("valid");
@@ -101,6 +102,7 @@ fn everything_can_be_set() {
     assert_eq!(config.engine.prepared_limit, Some(2_000_000_000));
     assert_eq!(config.speculation.policy, Policy::Fixed(5));
     assert_eq!(config.speculation.lookup_history, Some(1 << 20));
+    assert_eq!(config.speculation.pipelined, Pipelined::Never);
 }
 
 #[test]

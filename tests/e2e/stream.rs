@@ -182,3 +182,37 @@ async fn special_tokens_that_a_user_types_stay_text() {
     assert!(typed.token_ids.len() > 1 && !typed.token_ids.contains(&special.token_ids[0]));
     assert_eq!(typed.pieces.concat(), b"<|im_end|>");
 }
+
+#[tokio::test]
+async fn log_probabilities_come_with_their_tokens_and_do_not_depend_on_the_draft() {
+    let daemon = default_daemon().await;
+    let mut client = daemon.client().await;
+    let asking = |top| {
+        let mut request = request(PROMPT, 24);
+        request.sampling_params.get_or_insert_default().logprobs = Some(top);
+        request
+    };
+    let mut told = Vec::new();
+    for speculation in [Speculation::Off, Speculation::Required] {
+        let answer = generate(&mut client, speculating(speculation, asking(2))).await;
+        let answer = answer.unwrap();
+        assert_eq!(answer.logprobs.len(), answer.token_ids.len());
+        for (token, logprobs) in answer.token_ids.iter().zip(&answer.logprobs) {
+            // Greedy: the likeliest is what was chosen.
+            assert_eq!(logprobs.top.len(), 2);
+            assert_eq!(logprobs.top[0].token_id, *token);
+            assert_eq!(logprobs.top[0].logprob, logprobs.logprob);
+            assert!(logprobs.logprob <= 0.0 && logprobs.top[1].logprob <= logprobs.logprob);
+        }
+        told.push(answer);
+    }
+    assert_eq!(told[0].logprobs, told[1].logprobs);
+
+    let refused = generate(&mut client, asking(21)).await;
+    let refused = refused.expect_err("20 at most");
+    assert_eq!(refused.code(), tonic::Code::InvalidArgument, "{refused}");
+    assert!(
+        refused.message().contains("sampling_params.logprobs"),
+        "{refused}"
+    );
+}

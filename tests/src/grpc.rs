@@ -6,7 +6,7 @@ use tandem_proto::v1::generate_response::Response;
 use tandem_proto::v1::tandem_service_client::TandemServiceClient;
 use tandem_proto::v1::{
     GenerateComplete, GenerateRequest, GenerateResponse, PairStatus, SamplingParams, Speculation,
-    StatusRequest, StatusResponse, generate_request::Input,
+    StatusRequest, StatusResponse, TokenLogprobs, generate_request::Input,
 };
 use tokio_stream::StreamExt as _;
 use tonic::transport::{Channel, Endpoint, Error};
@@ -84,6 +84,8 @@ pub struct Answer {
     pub text: String,
     /// The tokens of the chunks, in order.
     pub token_ids: Vec<u32>,
+    /// Their log-probabilities, where the request asked.
+    pub logprobs: Vec<TokenLogprobs>,
     /// How many chunks came.
     pub chunks: usize,
     /// The final message.
@@ -107,6 +109,7 @@ pub async fn generate(client: &mut Client, request: GenerateRequest) -> Result<A
 /// When the stream does not keep the form that the definition promises.
 pub async fn collect(mut stream: Streaming<GenerateResponse>) -> Result<Answer, Status> {
     let (mut text, mut token_ids, mut chunks) = (String::new(), Vec::new(), 0);
+    let mut logprobs = Vec::new();
     let complete = loop {
         match stream
             .next()
@@ -117,6 +120,7 @@ pub async fn collect(mut stream: Streaming<GenerateResponse>) -> Result<Answer, 
             Some(Response::Chunk(chunk)) => {
                 text.push_str(&chunk.text);
                 token_ids.extend(chunk.token_ids);
+                logprobs.extend(chunk.logprobs);
                 chunks += 1;
             }
             Some(Response::Complete(complete)) => break complete,
@@ -130,6 +134,7 @@ pub async fn collect(mut stream: Streaming<GenerateResponse>) -> Result<Answer, 
     Ok(Answer {
         text,
         token_ids,
+        logprobs,
         chunks,
         complete,
     })

@@ -42,6 +42,9 @@ pub(super) struct SamplingArgs {
     /// Go on past the model's own end tokens
     #[arg(long)]
     ignore_eos: bool,
+    /// With --json, print the log-probability of each token and those of so many likeliest tokens, at most 20
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=20))]
+    logprobs: Option<u32>,
 }
 
 impl SamplingArgs {
@@ -60,6 +63,7 @@ impl SamplingArgs {
             stop: self.stop.clone(),
             stop_token_ids: Vec::new(),
             ignore_eos: self.ignore_eos,
+            logprobs: self.logprobs,
         }
     }
 }

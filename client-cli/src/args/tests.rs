@@ -28,7 +28,7 @@ fn the_definition_is_consistent() {
 fn sampling_flags_reach_the_request() {
     let line = "tandem run hello there --temperature 0.7 --top-k 40 --top-p 0.9 --min-p 0.05 --repetition-penalty 1.1 \
                 --presence-penalty -0.5 --frequency-penalty 0.25 --logit-bias 5=-100 --logit-bias 6=1.5 --seed 9 \
-                --max-tokens 32 --stop END --stop ## --ignore-eos --pair small --draft-length 4 --timeout 500ms";
+                --max-tokens 32 --stop END --stop ## --ignore-eos --logprobs 3 --pair small --draft-length 4 --timeout 500ms";
     let args = run_args(line);
     assert_eq!(args.prompt, ["hello", "there"]);
     let expected = GenerateRequest::user("x")
@@ -47,6 +47,7 @@ fn sampling_flags_reach_the_request() {
             stop: vec!["END".to_owned(), "##".to_owned()],
             stop_token_ids: Vec::new(),
             ignore_eos: true,
+            logprobs: Some(3),
         })
         .speculation(v1::Speculation::On)
         .draft_length(4)

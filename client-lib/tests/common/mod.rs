@@ -112,6 +112,7 @@ pub fn chunk(text: &str, token_ids: &[u32]) -> Message {
     let chunk = v1::GenerateChunk {
         text: text.to_owned(),
         token_ids: token_ids.to_vec(),
+        ..Default::default()
     };
     Ok(v1::GenerateResponse {
         response: Some(Answer::Chunk(chunk)),

@@ -65,6 +65,7 @@ fn run(
         client: None,
         drafters: None,
         draft_length: None,
+        logprobs: None,
         deadline: None,
         entropy: 1,
     };
@@ -113,6 +114,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             max_step_rows: 64,
             cache_budget: 8 << 30,
             policy: Policy::Goodput,
+            pipelined: tandem_engine::policy::Pipelined::Auto,
             lookup_history: Some(8 << 20),
         },
     );

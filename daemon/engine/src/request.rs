@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::draft::ClientKey;
 use crate::policy::{DraftKind, SpeculationStats};
-use crate::sampling::SamplingParams;
+use crate::sampling::{SamplingParams, TokenLogprobs};
 
 /// Index of a token in the target's vocabulary.
 pub type TokenId = u32;
@@ -30,6 +30,9 @@ pub struct Request {
     pub drafters: Option<[bool; DraftKind::COUNT]>,
     /// Drafted tokens per step in place of the policy's choice.
     pub draft_length: Option<usize>,
+    /// Reports the log-probability of each token, and those of so many likeliest tokens at its position; `None`: neither.
+    /// More than [`MAX_TOP_LOGPROBS`](crate::sampling::MAX_TOP_LOGPROBS) count as that many.
+    pub logprobs: Option<usize>,
     /// Ends the request with [`FinishReason::TimeLimit`] at the first step that starts later.
     pub deadline: Option<Instant>,
     /// Randomness for requests without a seed; the engine has no other source.
@@ -73,6 +76,8 @@ pub enum Output {
         token_ids: Vec<TokenId>,
         /// Text that became certain: whole UTF-8, never part of a stop string. May be empty.
         text: String,
+        /// Of each token, where the request asks for them.
+        logprobs: Vec<TokenLogprobs>,
     },
     /// The request ended; nothing more follows for it.
     Finished {

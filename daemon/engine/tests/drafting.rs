@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use common::{LIMITS, LOAD, Ran, default_draft, default_target, encode, prompts, run_all_by};
 use tandem_engine::engine::{Engine, EngineOptions};
 use tandem_engine::pair::{DraftSource, ModelPair, PairFiles};
-use tandem_engine::policy::Policy;
+use tandem_engine::policy::{Pipelined, Policy};
 use tandem_engine::sampling::SamplingParams;
 use tandem_engine::{Request, SequenceId, StopConditions, TokenId};
 use tandem_models::{Event, ModelRef, Store};
@@ -27,6 +27,10 @@ fn flat_clock() -> impl Fn() -> Instant {
 }
 
 fn engine(draft: DraftSource, policy: Policy, lookup: bool) -> Engine {
+    engine_with(draft, policy, lookup, Pipelined::Auto)
+}
+
+fn engine_with(draft: DraftSource, policy: Policy, lookup: bool, pipelined: Pipelined) -> Engine {
     let files = PairFiles {
         target: default_target(),
         draft,
@@ -34,6 +38,7 @@ fn engine(draft: DraftSource, policy: Policy, lookup: bool) -> Engine {
     let pair = ModelPair::load(&files, &LOAD, &mut |_| {}).expect("the pair loads");
     let options = EngineOptions {
         policy,
+        pipelined,
         lookup_history: lookup.then_some(1 << 20),
         ..LIMITS
     };
@@ -65,6 +70,7 @@ fn request(prompt: &[TokenId], temperature: f32, speculation: bool) -> Request {
         drafters: None,
         client: None,
         draft_length: None,
+        logprobs: None,
         deadline: None,
         entropy: 1,
     }
@@ -155,6 +161,38 @@ fn the_text_of_a_seed_does_not_depend_on_how_it_is_drafted() {
             );
         }
     }
+}
+
+#[test]
+fn the_text_of_a_seed_does_not_depend_on_what_is_drafted_ahead() {
+    let texts = plain_texts();
+    let draft = DraftSource::Model(default_draft());
+    let mut engine = engine_with(draft, Policy::Goodput, true, Pipelined::Always);
+    let policies = (1..=8).map(Policy::Fixed);
+    for (turn, policy) in policies.chain([Policy::Goodput]).enumerate() {
+        engine.set_policy(policy);
+        for (at, temperature) in TEMPERATURES.into_iter().enumerate() {
+            // One alone, and beside it others by turns.
+            let several = &texts[(turn + at) % texts.len()..];
+            let several = &several[..several.len().min(if turn % 4 == 0 { 4 } else { 1 })];
+            let submit = |(prompt, _): &(Vec<TokenId>, _)| {
+                let request = request(prompt, temperature, true);
+                engine.submit(request).expect("a sound request")
+            };
+            let ids: Vec<_> = several.iter().map(submit).collect();
+            let mut ran = finish(&mut engine, None);
+            for (id, (_, expected)) in ids.iter().zip(several) {
+                let ran = ran.remove(id).expect("it ran");
+                assert_eq!(ran.tokens, expected[at], "{policy:?}, {temperature}");
+            }
+        }
+    }
+    let stats = engine.speculation();
+    assert!(stats.pipelined_steps > 0, "{stats:?}");
+    assert!(
+        stats.foreseen_rounds > 0,
+        "what was computed ahead is used: {stats:?}"
+    );
 }
 
 #[test]

@@ -233,6 +233,7 @@ fn caches_never_exceed_their_budget_and_are_all_given_back() {
         EngineOptions {
             cache_budget: 3 * one,
             policy: tandem_engine::policy::Policy::Goodput,
+            pipelined: tandem_engine::policy::Pipelined::Auto,
             lookup_history: None,
             ..LIMITS
         },
@@ -261,6 +262,7 @@ fn caches_never_exceed_their_budget_and_are_all_given_back() {
         EngineOptions {
             cache_budget: 1000,
             policy: tandem_engine::policy::Policy::Goodput,
+            pipelined: tandem_engine::policy::Pipelined::Auto,
             lookup_history: None,
             ..LIMITS
         },

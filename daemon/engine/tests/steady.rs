@@ -183,6 +183,7 @@ fn request(sampling: SamplingParams, speculation: bool) -> Request {
         client: None,
         drafters: None,
         draft_length: speculation.then_some(3),
+        logprobs: None,
         deadline: None,
         entropy: 3,
     }
@@ -250,6 +251,7 @@ fn a_step_of_the_engine_allocates_what_it_hands_over() {
         max_step_rows: 64,
         cache_budget: 1 << 30,
         policy: tandem_engine::policy::Policy::Goodput,
+        pipelined: tandem_engine::policy::Pipelined::Auto,
         lookup_history: None,
     };
     let files_of_pair = PairFiles {

@@ -1,7 +1,7 @@
 //! What drafts for a pair, and how much: the keys of `[pairs.NAME]` and `[speculation]` that say so.
 
 use serde::Deserialize;
-use tandem_engine::policy::Policy;
+use tandem_engine::policy::{Pipelined, Policy};
 use tandem_models::ModelRef;
 
 /// Most tokens that can be drafted for a request in a step.
@@ -32,6 +32,8 @@ pub enum DraftConfig {
 pub struct SpeculationConfig {
     /// How draft lengths are chosen.
     pub policy: Policy,
+    /// When a draft is continued while the target verifies it.
+    pub pipelined: Pipelined,
     /// Most bytes of finished texts, over all clients of a pair, that lookup searches; `None`: lookup is off.
     pub lookup_history: Option<u64>,
 }
@@ -130,6 +132,7 @@ impl DraftKeys {
 pub(super) struct SpeculationKeys {
     policy: Option<PolicyName>,
     draft_length: Option<usize>,
+    pipelined: Option<PipelinedName>,
     lookup: Option<bool>,
     lookup_history: Option<String>,
 }
@@ -141,6 +144,25 @@ enum PolicyName {
     Goodput,
     Threshold,
     Fixed,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum PipelinedName {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+impl From<PipelinedName> for Pipelined {
+    fn from(name: PipelinedName) -> Self {
+        match name {
+            PipelinedName::Auto => Self::Auto,
+            PipelinedName::Always => Self::Always,
+            PipelinedName::Never => Self::Never,
+        }
+    }
 }
 
 impl SpeculationKeys {
@@ -174,6 +196,7 @@ impl SpeculationKeys {
         };
         Ok(SpeculationConfig {
             policy,
+            pipelined: self.pipelined.unwrap_or_default().into(),
             lookup_history: self.lookup.unwrap_or(true).then_some(history),
         })
     }

@@ -4,6 +4,7 @@
 
 mod request;
 mod response;
+mod sampling;
 mod speculation;
 
 pub(crate) use request::{History, Input, Plan, Speculation};

@@ -9,13 +9,11 @@ use tandem_proto::v1;
 use tonic::Status;
 use tonic_types::FieldViolation;
 
+use super::sampling::{logprobs, sampling, stop_conditions};
 use crate::errors;
 
 /// Most tokens that can be drafted in a step.
 const MAX_DRAFT_LENGTH: u32 = 63;
-const MAX_STOP_STRINGS: usize = 16;
-const MAX_STOP_BYTES: usize = 256;
-const MAX_STOP_TOKENS: usize = 64;
 const MAX_REQUEST_ID_BYTES: usize = 128;
 const MAX_HISTORY_BYTES: usize = 128;
 
@@ -29,6 +27,8 @@ pub(crate) struct Plan {
     pub(crate) input: Input,
     pub(crate) sampling: SamplingParams,
     pub(crate) stop: StopConditions,
+    /// How many likeliest tokens are reported with each token's log-probability.
+    pub(crate) logprobs: Option<usize>,
     pub(crate) speculation: Speculation,
     pub(crate) draft_length: Option<usize>,
     /// Which drafters may serve it, by [`DraftKind::ALL`]; `None`: all.
@@ -66,10 +66,10 @@ pub(crate) enum Speculation {
 
 /// Collects what is wrong with a message, so that a client learns everything at once.
 #[derive(Debug, Default)]
-struct Violations(Vec<FieldViolation>);
+pub(super) struct Violations(Vec<FieldViolation>);
 
 impl Violations {
-    fn check(&mut self, holds: bool, field: &str, problem: impl FnOnce() -> String) {
+    pub(super) fn check(&mut self, holds: bool, field: &str, problem: impl FnOnce() -> String) {
         if !holds {
             self.0.push(FieldViolation::new(field, problem()));
         }
@@ -87,6 +87,7 @@ impl Plan {
         let input = input(request.input, &mut bad);
         let params = request.sampling_params.unwrap_or_default();
         let stop = stop_conditions(&params, &mut bad);
+        let logprobs = logprobs(&params, &mut bad);
         let sampling = sampling(params, &mut bad);
         let speculation = speculation(request.speculation, &mut bad);
         if let Some(length) = request.draft_length {
@@ -106,6 +107,7 @@ impl Plan {
                 input,
                 sampling,
                 stop,
+                logprobs,
                 speculation,
                 draft_length: request.draft_length.map(|length| length as usize),
                 drafters,
@@ -165,68 +167,6 @@ fn input(input: Option<v1::generate_request::Input>, bad: &mut Violations) -> Op
         }
     };
     (bad.0.len() == before).then_some(input)
-}
-
-fn sampling(params: v1::SamplingParams, bad: &mut Violations) -> SamplingParams {
-    let sampling = SamplingParams {
-        temperature: params.temperature.unwrap_or(0.0),
-        top_k: params.top_k.unwrap_or(0) as usize,
-        top_p: params.top_p.unwrap_or(1.0),
-        min_p: params.min_p.unwrap_or(0.0),
-        repetition_penalty: params.repetition_penalty.unwrap_or(1.0),
-        presence_penalty: params.presence_penalty.unwrap_or(0.0),
-        frequency_penalty: params.frequency_penalty.unwrap_or(0.0),
-        logit_bias: params.logit_bias.into_iter().collect(),
-        seed: params.seed,
-    };
-    // Which tokens exist is the engine's to check, when the pair is known.
-    if let Err(invalid) = sampling.validate(usize::MAX) {
-        bad.check(false, &format!("sampling_params.{}", invalid.field), || {
-            invalid.problem
-        });
-    }
-    sampling
-}
-
-fn stop_conditions(params: &v1::SamplingParams, bad: &mut Violations) -> StopConditions {
-    bad.check(
-        params.max_tokens != Some(0),
-        "sampling_params.max_tokens",
-        || "is 0; ask for at least 1, or leave it out for what is left of the context".to_owned(),
-    );
-    bad.check(
-        params.stop.len() <= MAX_STOP_STRINGS,
-        "sampling_params.stop",
-        || format!("{} strings are over {MAX_STOP_STRINGS}", params.stop.len()),
-    );
-    for (index, text) in params.stop.iter().enumerate().take(MAX_STOP_STRINGS) {
-        bad.check(
-            (1..=MAX_STOP_BYTES).contains(&text.len()),
-            &format!("sampling_params.stop[{index}]"),
-            || {
-                format!(
-                    "has {} bytes; 1 to {MAX_STOP_BYTES} are possible",
-                    text.len()
-                )
-            },
-        );
-    }
-    bad.check(
-        params.stop_token_ids.len() <= MAX_STOP_TOKENS,
-        "sampling_params.stop_token_ids",
-        || {
-            format!(
-                "{} tokens are over {MAX_STOP_TOKENS}",
-                params.stop_token_ids.len()
-            )
-        },
-    );
-    StopConditions {
-        max_tokens: params.max_tokens.map(|tokens| tokens as usize),
-        strings: params.stop.clone(),
-        token_ids: params.stop_token_ids.clone(),
-        ignore_eos: params.ignore_eos,
-    }
 }
 
 fn speculation(value: i32, bad: &mut Violations) -> Speculation {

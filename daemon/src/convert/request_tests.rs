@@ -90,6 +90,7 @@ fn every_field_arrives() {
         stop: vec!["x".into()],
         stop_token_ids: vec![3],
         ignore_eos: true,
+        logprobs: Some(20),
     });
     let plan = Plan::new(full).unwrap();
     assert_eq!(
@@ -123,7 +124,7 @@ fn every_field_arrives() {
         seed: Some(9),
     };
     assert_eq!(plan.sampling, expected);
-    assert_eq!(plan.stop.max_tokens, Some(10));
+    assert_eq!((plan.stop.max_tokens, plan.logprobs), (Some(10), Some(20)));
     assert_eq!(
         (plan.stop.strings, plan.stop.token_ids, plan.stop.ignore_eos),
         (vec!["x".to_owned()], vec![3], true)

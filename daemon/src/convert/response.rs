@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tandem_engine::FinishReason;
+use tandem_engine::sampling::TokenLogprobs;
 use tandem_proto::v1;
 
 use super::speculation::request_speculation;
@@ -22,11 +23,22 @@ pub(crate) fn count(value: usize) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
+fn logprobs(token: TokenLogprobs) -> v1::TokenLogprobs {
+    let top = token.top.into_iter();
+    v1::TokenLogprobs {
+        logprob: token.logprob,
+        top: top
+            .map(|(token_id, logprob)| v1::TopLogprob { token_id, logprob })
+            .collect(),
+    }
+}
+
 /// Writes a chunk.
 pub(crate) fn chunk(chunk: Chunk) -> v1::GenerateResponse {
     let chunk = v1::GenerateChunk {
         text: chunk.text,
         token_ids: chunk.token_ids,
+        logprobs: chunk.logprobs.into_iter().map(logprobs).collect(),
     };
     v1::GenerateResponse {
         response: Some(v1::generate_response::Response::Chunk(chunk)),

@@ -53,6 +53,8 @@ fn costs(stats: &SpeculationStats) -> v1::SpeculationStats {
         ledger_seconds: stats.ledger_seconds,
         measured_speedup: stats.measured_speedup(),
         expected_speedup: stats.expected_speedup(),
+        pipelined_steps: stats.pipelined_steps,
+        foreseen_rounds: stats.foreseen_rounds,
         ..Default::default()
     }
 }

@@ -250,6 +250,7 @@ impl Loader {
         );
         let options = EngineOptions {
             policy: self.speculation.policy,
+            pipelined: self.speculation.pipelined,
             lookup_history: self.speculation.lookup_history.map(saturating),
             max_sequences: self.max_sequences,
             max_step_rows,

@@ -198,10 +198,11 @@ impl Lane {
                 id,
                 token_ids,
                 text,
+                logprobs,
             } => {
                 if let Some(live) = self.live.get_mut(&id) {
                     live.record.committed(token_ids.len(), now);
-                    live.sink.push(&text, &token_ids);
+                    live.sink.push(&text, &token_ids, logprobs);
                 }
             }
             Output::Finished { id, reason, stats } => {

@@ -140,6 +140,7 @@ impl Rig {
                 client: None,
                 drafters: None,
                 draft_length: None,
+                logprobs: None,
                 deadline: None,
                 entropy: 0,
             },

@@ -41,6 +41,7 @@ pub(super) fn engine(pair: ModelPair, max_sequences: usize) -> Engine {
         max_step_rows: 64,
         cache_budget: 1 << 30,
         policy: tandem_engine::policy::Policy::Goodput,
+        pipelined: tandem_engine::policy::Pipelined::Auto,
         lookup_history: None,
     };
     Engine::new(pair, options)

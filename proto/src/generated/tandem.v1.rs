@@ -110,6 +110,10 @@ pub struct SamplingParams {
     /// Go on past the model's own end tokens. Default false.
     #[prost(bool, tag = "13")]
     pub ignore_eos: bool,
+    /// Report the log-probability of each token, and those of so many likeliest tokens at its position, at most 20. They are the
+    /// target's own, before all of the above, whoever drafted the token. Absent: none.
+    #[prost(uint32, optional, tag = "14")]
+    pub logprobs: ::core::option::Option<u32>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GenerateResponse {
@@ -127,13 +131,33 @@ pub mod generate_response {
     }
 }
 /// What one step added. Text is always whole UTF-8 and never part of a stop string.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GenerateChunk {
     #[prost(string, tag = "1")]
     pub text: ::prost::alloc::string::String,
     /// The tokens committed by the step, which may run ahead of `text` by a partial character or stop string.
     #[prost(uint32, repeated, tag = "2")]
     pub token_ids: ::prost::alloc::vec::Vec<u32>,
+    /// One per token of `token_ids`, where the request asks for them.
+    #[prost(message, repeated, tag = "3")]
+    pub logprobs: ::prost::alloc::vec::Vec<TokenLogprobs>,
+}
+/// How likely the target found a token at its position.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TokenLogprobs {
+    /// Natural logarithm of its probability.
+    #[prost(float, tag = "1")]
+    pub logprob: f32,
+    /// The likeliest tokens, the likeliest first; of equal ones the lower id.
+    #[prost(message, repeated, tag = "2")]
+    pub top: ::prost::alloc::vec::Vec<TopLogprob>,
+}
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct TopLogprob {
+    #[prost(uint32, tag = "1")]
+    pub token_id: u32,
+    #[prost(float, tag = "2")]
+    pub logprob: f32,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GenerateComplete {
@@ -247,6 +271,12 @@ pub struct SpeculationStats {
     /// Speed over that of plain decoding in the steps with a draft, as it was expected before each. 1: nothing was drafted.
     #[prost(double, tag = "19")]
     pub expected_speedup: f64,
+    /// Steps in which the draft went on while the target verified it.
+    #[prost(uint64, tag = "20")]
+    pub pipelined_steps: u64,
+    /// Forwards of a draft that were found done for that reason.
+    #[prost(uint64, tag = "21")]
+    pub foreseen_rounds: u64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TokenizeRequest {

@@ -166,6 +166,11 @@ pub trait Backend: Sized + Send + 'static {
     fn name(&self) -> &'static str;
     /// Whether a row's result is independent, to the bit, of the rows computed with it.
     fn batch_invariant(&self) -> bool;
+    /// Computes on the calling thread alone from now on, or again on all threads. Means nothing to a device that computes
+    /// by itself.
+    fn alone(&mut self, alone: bool) {
+        let _ = alone;
+    }
     /// Bytes that one position of a cache takes.
     fn cache_bytes_per_position(&self, shape: CacheShape) -> u64;
 

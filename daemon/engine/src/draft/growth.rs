@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::DraftRequest;
 use super::distributions::Distributions;
+use super::model::Foreseen;
 use super::proposal::Origin;
 use crate::TokenId;
 use crate::backend::Logits;
@@ -107,7 +108,7 @@ impl Open {
     }
 }
 
-/// Offers what may follow each of `places`, whose logits come in the same order, and returns the places below.
+/// Offers what may follow each of `places`, whose logits come in the same order, and adds the places below to `next`.
 pub(super) fn expand_all(
     kind: DraftKind,
     plan: &mut StepPlan,
@@ -115,20 +116,48 @@ pub(super) fn expand_all(
     places: &[Open],
     logits: &Logits,
     distributions: &mut Distributions,
-) -> Vec<Open> {
-    let mut next = Vec::new();
+    next: &mut Vec<Open>,
+) {
     for (row, place) in places.iter().enumerate() {
         let request = &mut requests[place.request];
-        place.expand(
-            kind,
-            plan,
-            request,
-            logits.row(row),
-            distributions,
-            &mut next,
-        );
+        place.expand(kind, plan, request, logits.row(row), distributions, next);
     }
-    next
+}
+
+/// Offers what may follow `place`, as far down as that was computed ahead: `branch` begins with what follows the place, and
+/// each further one is the row of a child of the one before. Adds the places below to `next`.
+pub(super) fn expand_foreseen(
+    kind: DraftKind,
+    plan: &mut StepPlan,
+    requests: &mut [DraftRequest<'_>],
+    mut place: Open,
+    branch: &[Foreseen],
+    distributions: &mut Distributions,
+    next: &mut Vec<Open>,
+) {
+    let request = &mut requests[place.request];
+    for (index, here) in branch.iter().enumerate() {
+        let first = next.len();
+        place.expand(kind, plan, request, &here.logits, distributions, next);
+        let nodes = &request.proposal.draft().nodes;
+        let is_fed = |child: &Open| {
+            let token = child.node.map(|node| nodes[node].token);
+            branch
+                .get(index + 1)
+                .is_some_and(|row| token == Some(row.token))
+        };
+        let Some(child) = next[first..].iter().position(is_fed) else {
+            return;
+        };
+        let child = next.remove(first + child);
+        if !plan.known_round(request.seat, kind, child.depth) {
+            return;
+        }
+        place = Open {
+            row: Some(branch[index + 1].row),
+            ..child
+        };
+    }
 }
 
 /// At most `count` different tokens for a position.

@@ -60,6 +60,19 @@ impl Proposal {
         into.reverse();
     }
 
+    /// The drafted tokens along the first child of each node: the likeliest outcome of all.
+    pub(crate) fn leading(&self) -> Vec<TokenId> {
+        let mut tokens = Vec::new();
+        let mut at = None;
+        for (index, node) in self.draft.nodes.iter().enumerate() {
+            if node.parent == at {
+                tokens.push(node.token);
+                at = Some(index);
+            }
+        }
+        tokens
+    }
+
     /// Puts the nodes named by `first` in front, in that order; the others keep theirs. Parents must stay before their
     /// children.
     pub(crate) fn reorder(&mut self, first: &[usize]) {

@@ -79,7 +79,8 @@ impl Drafter for SelfDrafter {
         while !places.is_empty() {
             let logits = target.early(&rows, &want, self.exit)?;
             let pool = &mut self.distributions;
-            let mut next = expand_all(kind, plan, requests, &places, logits, pool);
+            let mut next = Vec::new();
+            expand_all(kind, plan, requests, &places, logits, pool, &mut next);
             let slot = |request: usize| requests[request].slot;
             next_round(kind, plan, requests, &mut next, &mut fed, slot, &mut rows);
             for place in &next {

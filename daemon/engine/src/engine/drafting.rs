@@ -5,6 +5,7 @@ use std::time::Instant;
 use super::Engine;
 use super::step::{Share, Step, slot};
 use crate::draft::{DraftRequest, Drafting};
+use crate::model::ModelError;
 use crate::policy::{Batch, Candidate, DraftKind, DraftTime, Policy};
 use crate::sequence::Sequence;
 
@@ -79,14 +80,19 @@ impl Engine {
         }
         drop(requests);
         if let Some((index, error)) = failed {
-            let drafter = self.drafters.remove(index);
-            self.off_reason = Some(format!("the {} draft failed: {error}", drafter.name()));
+            self.lose_drafter(index, &error);
             // What the others proposed is as good as ever, but some of the plan is not what was drafted.
             for share in shares {
                 share.proposal = crate::draft::Proposal::default();
                 share.seat = None;
             }
         }
+    }
+
+    /// Goes on without a drafter that failed.
+    pub(super) fn lose_drafter(&mut self, index: usize, error: &ModelError) {
+        let drafter = self.drafters.remove(index);
+        self.off_reason = Some(format!("the {} draft failed: {error}", drafter.name()));
     }
 
     /// Gives the sequences that decode a seat each, and plans what they may draft.

@@ -29,6 +29,7 @@ impl Engine {
                     id: sequence.id,
                     token_ids: Vec::new(),
                     text,
+                    logprobs: Vec::new(),
                 });
             }
             self.finish(sequence, FinishReason::TimeLimit, outputs);

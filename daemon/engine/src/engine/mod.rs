@@ -1,6 +1,7 @@
 //! The step loop: schedule → draft → one forward of the target over all rows → verify → commit or roll back.
 
 mod admission;
+mod ahead;
 mod drafting;
 mod ending;
 mod learning;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use crate::draft::{Drafter, LookupDrafter};
 use crate::model::{LanguageModel, ModelError};
 use crate::pair::ModelPair;
-use crate::policy::{Controller, DraftKind, Policy, Protection, SpeculationStats};
+use crate::policy::{Controller, DraftKind, Pipelined, Policy, Protection, SpeculationStats};
 use crate::sampling::InvalidParam;
 use crate::sequence::Sequence;
 use crate::tokenizer::Tokenizer;
@@ -30,6 +31,8 @@ pub struct EngineOptions {
     pub cache_budget: u64,
     /// How much is drafted.
     pub policy: Policy,
+    /// When a draft is continued while the target verifies it.
+    pub pipelined: Pipelined,
     /// Bytes of finished texts that are searched for what comes next, over all clients; `None`: nothing is searched, not
     /// even a request's own text.
     pub lookup_history: Option<usize>,
@@ -150,7 +153,8 @@ impl Engine {
             drafters: lookup.into_iter().chain(parts.drafter).collect(),
             tokenizer: parts.tokenizer,
             context_length: parts.context_length,
-            controller: Controller::new(options.policy, Protection::default()),
+            controller: Controller::new(options.policy, Protection::default())
+                .pipelined(options.pipelined),
             options,
             waiting: VecDeque::new(),
             running: Vec::new(),

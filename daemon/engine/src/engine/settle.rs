@@ -11,7 +11,7 @@ impl Engine {
     /// did.
     pub(super) fn settle(
         &mut self,
-        share: &Share,
+        share: &mut Share,
         outputs: &mut Vec<Output>,
     ) -> Result<(usize, Option<crate::FinishReason>), ModelError> {
         let Some(verdict) = &share.verdict else {
@@ -34,10 +34,14 @@ impl Engine {
         let commit = sequence.commit(chosen.chain([verdict.next]), self.tokenizer.end_tokens());
         let committed = commit.token_ids.len();
         record(sequence, nodes.len(), path.len(), committed);
+        // What a stop cut off was never said.
+        let mut logprobs = std::mem::take(&mut share.logprobs);
+        logprobs.truncate(committed);
         outputs.push(Output::Tokens {
             id: sequence.id,
             token_ids: commit.token_ids,
             text: commit.text,
+            logprobs,
         });
         Ok((committed, commit.finish))
     }

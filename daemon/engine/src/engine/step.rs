@@ -2,12 +2,13 @@
 
 use std::time::Instant;
 
-use super::{Engine, StepError};
+use super::{Engine, StepError, ahead};
 use crate::draft::Proposal;
 use crate::model::{ModelError, Row, Slot};
 use crate::policy::{DraftTime, NodeOutcome, StepPlan};
+use crate::sampling::{MAX_TOP_LOGPROBS, TokenLogprobs};
 use crate::sequence::Sequence;
-use crate::verify::{Verdict, verify};
+use crate::verify::{Draft, Verdict, verify};
 use crate::{FinishReason, Output};
 
 /// One sequence's part of a step.
@@ -26,6 +27,8 @@ pub(super) struct Share {
     pub(super) seat: Option<usize>,
     /// What became of the draft, where a token is chosen.
     pub(super) verdict: Option<Verdict>,
+    /// Of the chosen tokens, where the request asks for them.
+    pub(super) logprobs: Vec<TokenLogprobs>,
     /// Tokens committed.
     pub(super) committed: usize,
 }
@@ -43,7 +46,7 @@ pub(super) struct Step {
     pub(super) nodes: Vec<NodeOutcome>,
     pub(super) rows: Vec<Row>,
     /// Rows whose logits are needed.
-    want: Vec<usize>,
+    pub(super) want: Vec<usize>,
     finished: Vec<(usize, FinishReason)>,
 }
 
@@ -87,7 +90,8 @@ impl Engine {
 
         self.rows(step);
         let drafted = clock();
-        let logits = self.target.forward(&step.rows, &step.want)?;
+        let (target, drafters) = (&mut *self.target, &mut self.drafters);
+        let (logits, lost) = ahead::forward(target, drafters, &self.running, step)?;
         let verified = clock();
         self.steps += 1;
         for share in step.shares.iter_mut().filter(|share| share.complete) {
@@ -96,9 +100,16 @@ impl Engine {
                 logits.row(share.first_logits + node.map_or(0, |node| node + 1))
             };
             let (sampler, position) = (&mut sequence.sampler, sequence.tokens.len());
-            share.verdict = Some(verify(share.proposal.draft(), sampler, position, row));
+            let verdict = verify(share.proposal.draft(), sampler, position, row);
+            if let Some(top) = sequence.request.logprobs {
+                share.logprobs = logprobs(share.proposal.draft(), &verdict, top, row);
+            }
+            share.verdict = Some(verdict);
         }
         let accepted = clock();
+        if let Some((index, error)) = lost {
+            self.lose_drafter(index, &error);
+        }
         for share in &mut step.shares {
             let (committed, finish) = self.settle(share, outputs)?;
             share.committed = committed;
@@ -143,6 +154,7 @@ impl Engine {
                 first_logits: 0,
                 seat: None,
                 verdict: None,
+                logprobs: Vec::new(),
                 committed: 0,
             });
         }
@@ -182,6 +194,23 @@ impl Engine {
             }
         }
     }
+}
+
+/// Log-probabilities of what a verdict chose; `row` gives the target's logits after a node, or after the committed tokens.
+fn logprobs<'a>(
+    draft: &Draft,
+    verdict: &Verdict,
+    top: usize,
+    row: impl Fn(Option<usize>) -> &'a [f32],
+) -> Vec<TokenLogprobs> {
+    let path = verdict.accepted.iter();
+    let chosen = path.clone().map(|node| draft.nodes[*node].token);
+    let after = std::iter::once(None).chain(path.map(|node| Some(*node)));
+    chosen
+        .chain([verdict.next])
+        .zip(after)
+        .map(|(token, node)| TokenLogprobs::of(row(node), token, top.min(MAX_TOP_LOGPROBS)))
+        .collect()
 }
 
 pub(super) fn slot(sequence: &Sequence) -> Slot {

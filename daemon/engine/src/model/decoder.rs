@@ -6,6 +6,7 @@ use super::pass::{Fate, Step};
 use super::slots::{Cached, Held, Slots, Tree};
 use super::weights::Weights;
 use super::{Exit, ExitAdapterInfo, LanguageModel, ModelConfig, ModelError, Row, Slot};
+use crate::TokenId;
 use crate::backend::{Backend, Logits};
 use crate::gguf::Gguf;
 
@@ -159,6 +160,18 @@ impl<B: Backend> LanguageModel for Decoder<B> {
         cached.held.len = from.min(stored) + offsets.len();
         cached.held.tree.close(&self.backend);
         Ok(())
+    }
+
+    fn reopen(&mut self, slot: Slot, tokens: &[TokenId]) {
+        let held = &mut self.slots.get_mut(slot).held;
+        held.len -= tokens.len().min(held.len);
+        held.tree.turn_to(None, &self.backend);
+        held.tree.close(&self.backend);
+        held.tree.branch(tokens);
+    }
+
+    fn alone(&mut self, alone: bool) {
+        self.backend.alone(alone);
     }
 
     fn cache_bytes(&self) -> u64 {

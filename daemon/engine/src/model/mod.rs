@@ -144,6 +144,12 @@ pub trait LanguageModel: Send {
     /// # Errors
     /// Where the device fails.
     fn keep(&mut self, slot: Slot, from: usize, offsets: &[usize]) -> Result<(), ModelError>;
+    /// Makes the last positions that the cache holds for good an open tree of one branch; `tokens` are theirs. What was an
+    /// open tree is forgotten.
+    fn reopen(&mut self, slot: Slot, tokens: &[TokenId]);
+    /// Computes on the calling thread alone from now on, or again on all threads: a draft that goes on while the target
+    /// computes must not take the target's. Means nothing where the device is not the CPU.
+    fn alone(&mut self, alone: bool);
     /// Bytes that all caches occupy, the exit adapter's aside.
     fn cache_bytes(&self) -> u64;
     /// Bytes that one more position takes, the exit adapter's aside.

@@ -95,6 +95,13 @@ impl<B: Backend> Tree<B> {
         self.parents.extend(rows.iter().map(|row| row.parent));
     }
 
+    /// Adds rows of which each follows the one before.
+    pub(super) fn branch(&mut self, tokens: &[TokenId]) {
+        self.tokens.extend_from_slice(tokens);
+        let parents = (0..tokens.len()).map(|row| row.checked_sub(1));
+        self.parents.extend(parents);
+    }
+
     /// How many of the leading rows are the tree's own and can go on from its residual streams.
     pub(super) fn resumable(&self, rows: &[Row]) -> usize {
         if self.streams.is_none() {

@@ -2,6 +2,7 @@
 
 use super::acceptance::Acceptance;
 use super::calibration::{Calibration, Matches};
+use super::pipelining::{Pipelined, Pipelining};
 use super::price::{self, MOST_SEATS};
 use super::seat::{Mode, Seat, View};
 use super::{CostModel, DraftKind, DraftState, Policy, Protection, SpeculationStats, StepPlan};
@@ -21,6 +22,7 @@ pub struct Controller {
     pub(super) protection: Protection,
     pub(super) costs: CostModel,
     pub(super) histories: [History; DraftKind::COUNT],
+    pub(super) pipelining: Pipelining,
     pub(super) stats: SpeculationStats,
 }
 
@@ -65,6 +67,15 @@ impl Controller {
         }
     }
 
+    /// Says when drafts are continued while they are verified; forgets what was measured of that.
+    #[must_use]
+    pub fn pipelined(self, pipelined: Pipelined) -> Self {
+        Self {
+            pipelining: Pipelining::new(pipelined),
+            ..self
+        }
+    }
+
     /// Takes another policy; what was learned stays.
     pub fn set_policy(&mut self, policy: Policy) {
         self.policy = policy;
@@ -90,6 +101,7 @@ impl Controller {
         candidates: impl Iterator<Item = Candidate<'a>>,
     ) {
         plan.begin(&self.costs, batch);
+        plan.ahead = self.pipelining.due();
         for (calibration, history) in plan.calibration.iter_mut().zip(&self.histories) {
             calibration.clone_from(&history.calibration);
         }

@@ -14,7 +14,9 @@ const MATCH_MEMORY: f64 = 10.0;
 impl Controller {
     /// Takes the measured times of a planned step. Comes before the outcomes of its requests.
     pub fn record_step(&mut self, plan: &mut StepPlan, times: &StepTimes<'_>) {
-        if !plan.prompt {
+        let went_ahead = plan.goes_ahead();
+        // A step in which the draft went on says what that costs, not what steps cost.
+        if !plan.prompt && !went_ahead {
             self.costs
                 .record_step(times.rows, plan.positions, times.step());
         }
@@ -29,6 +31,19 @@ impl Controller {
             self.costs.record_catch_up(draft.kind, tokens, seconds);
         }
         plan.plain = self.costs.step(plan.running, plan.positions);
+        if plan.drafts_with_model() {
+            let round = plan.costs.round(DraftKind::Model, 1);
+            let foreseen: usize = plan.seats.iter().map(|seat| seat.foreseen).sum();
+            let saved = foreseen as f64 * round / plan.running.max(1) as f64;
+            let alone = self.costs.step(times.rows, plan.positions);
+            let lost = if went_ahead {
+                times.step() - alone
+            } else {
+                0.0
+            };
+            self.pipelining
+                .record(saved / plan.plain, lost / plan.plain);
+        }
         let (draft, step) = (times.draft(), times.step());
         plan.without_drafts = match (plan.drafted, plan.prompt) {
             // The step is the plain one.
@@ -139,6 +154,8 @@ impl Controller {
             probe_steps: u64::from(seat.probes()),
             forced_bypasses: u64::from(seat.forced && drafted == 0),
             bypassed_steps: 1 - is_drafted,
+            pipelined_steps: u64::from(plan.goes_ahead() && drafted > 0),
+            foreseen_rounds: seat.foreseen as u64,
             committed_tokens: outcome.committed as u64,
             drafted_step_tokens: is_drafted * outcome.committed as u64,
             drafted_tokens: drafted,

@@ -24,6 +24,7 @@ mod guess;
 mod learn;
 mod ledger;
 mod outcome;
+mod pipelining;
 mod plan;
 mod plan_costs;
 mod price;
@@ -41,6 +42,7 @@ pub use controller::{Batch, Candidate, Controller};
 pub use cost::CostModel;
 pub use ledger::{ALLOWANCE_SHARE, ALLOWANCE_STEPS, CREDIT_STEPS, Ledger};
 pub use outcome::{DraftTime, Evidence, NodeOutcome, Outcome, StepTimes};
+pub use pipelining::Pipelined;
 pub use plan::StepPlan;
 
 pub use state::DraftState;

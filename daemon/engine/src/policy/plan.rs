@@ -20,6 +20,8 @@ pub struct StepPlan {
     pub(super) seats: Vec<Seat>,
     pub(super) chains: Vec<Chain>,
     pub(super) rounds: Rounds,
+    /// Whether the draft goes on while the target verifies.
+    pub(super) ahead: bool,
     /// Tokens per second that time is worth.
     pub(super) price: f64,
     /// Seconds that drafts may still add to the step for everyone's sake.
@@ -46,6 +48,7 @@ impl StepPlan {
         self.costs.read(model, batch, self.plain);
         self.seats.clear();
         self.rounds = Rounds::default();
+        self.ahead = false;
         (self.extra, self.drafted, self.room) = (0.0, 0, f64::INFINITY);
         (self.running, self.positions, self.prompt) =
             (batch.running, batch.positions, batch.prompt);
@@ -98,6 +101,29 @@ impl StepPlan {
         self.rounds = rounds;
         self.seats[sequence].views[kind.index()].rounds += 1;
         self.book(sequence, seconds);
+        true
+    }
+
+    /// Whether to go on where the distribution after a node at `depth` − 1 is known already, computed ahead; as
+    /// [`Self::round`], at no cost.
+    #[must_use]
+    pub fn known_round(&mut self, sequence: usize, kind: DraftKind, depth: usize) -> bool {
+        let Some(seat) = self.seats.get_mut(sequence) else {
+            return false;
+        };
+        seat.views[kind.index()].asked = true;
+        let (seat, view) = (*seat, seat.views[kind.index()]);
+        let open = match view.mode {
+            Mode::Absent | Mode::Closed => false,
+            Mode::Probe => depth == 0 && view.rounds == 0,
+            Mode::Open => true,
+        };
+        let room = seat.left(depth) > 0 && self.drafted < self.costs.most_rows() && depth < DEPTHS;
+        if !open || !room || !self.fits(&seat, self.row_seconds(1)) {
+            return false;
+        }
+        self.seats[sequence].foreseen += 1;
+        self.seats[sequence].views[kind.index()].rounds += 1;
         true
     }
 
@@ -161,6 +187,18 @@ impl StepPlan {
     #[must_use]
     pub fn probes(&self, sequence: usize) -> bool {
         self.seats.get(sequence).is_some_and(Seat::probes)
+    }
+
+    /// Whether the draft should be continued while the target verifies it.
+    #[must_use]
+    pub fn goes_ahead(&self) -> bool {
+        self.ahead && self.drafts_with_model()
+    }
+
+    /// Whether a draft model drafted in this step, and nothing else was computed.
+    pub(super) fn drafts_with_model(&self) -> bool {
+        let drafted = |seat: &Seat| seat.views[DraftKind::Model.index()].nodes > 0;
+        !self.prompt && self.seats.iter().any(drafted)
     }
 
     /// Drafted rows admitted so far.

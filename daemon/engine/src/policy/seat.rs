@@ -104,6 +104,8 @@ pub(super) struct Seat {
     /// Probability that the first looked-up token is accepted: what other drafters propose there wins only otherwise.
     pub(super) covered: f64,
     pub(super) nodes: usize,
+    /// Forwards of a drafter that were found done.
+    pub(super) foreseen: usize,
 }
 
 impl Seat {

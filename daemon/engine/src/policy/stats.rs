@@ -16,6 +16,10 @@ pub struct SpeculationStats {
     pub forced_bypasses: u64,
     /// Steps without a draft, whatever the reason.
     pub bypassed_steps: u64,
+    /// Steps in which the draft was continued while the target verified it.
+    pub pipelined_steps: u64,
+    /// Forwards of a draft that were found done, because an earlier step had gone on.
+    pub foreseen_rounds: u64,
     /// Tokens committed.
     pub committed_tokens: u64,
     /// Tokens committed by drafted steps, the recovered or bonus token counted.
@@ -54,6 +58,8 @@ impl SpeculationStats {
         self.probe_steps += other.probe_steps;
         self.forced_bypasses += other.forced_bypasses;
         self.bypassed_steps += other.bypassed_steps;
+        self.pipelined_steps += other.pipelined_steps;
+        self.foreseen_rounds += other.foreseen_rounds;
         self.committed_tokens += other.committed_tokens;
         self.drafted_step_tokens += other.drafted_step_tokens;
         self.drafted_tokens += other.drafted_tokens;

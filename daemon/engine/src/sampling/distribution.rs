@@ -65,6 +65,18 @@ impl Distribution {
         (self.weights.len() == 1).then(|| self.token(0))
     }
 
+    /// The token of the largest weight, of several the first.
+    #[must_use]
+    pub(crate) fn likeliest(&self) -> TokenId {
+        let mut best = 0;
+        for (index, weight) in self.weights.iter().enumerate() {
+            if *weight > self.weights[best] {
+                best = index;
+            }
+        }
+        self.token(best)
+    }
+
     pub(super) fn set_one_hot(&mut self, token: TokenId) {
         self.ids.clear();
         self.ids.push(token);

@@ -94,6 +94,18 @@ impl Sampler {
         }
     }
 
+    /// What [`Self::draw`] will return, where that is known beforehand, else the likeliest token. Draws nothing.
+    #[must_use]
+    pub(crate) fn foresee(&self, distribution: &Distribution, position: usize) -> TokenId {
+        if let Some(token) = distribution.certain() {
+            return token;
+        }
+        match &self.source {
+            Source::Shared(noise) => noise.draw(distribution, position),
+            Source::Own(_) => distribution.likeliest(),
+        }
+    }
+
     /// Draws at most `count` different tokens, without replacement and in order: the children of one node of a tree.
     ///
     /// The first is distributed as [`Self::draw`]. Fewer come back where the support is smaller.

@@ -80,6 +80,7 @@ pub(crate) const LIMITS: EngineOptions = EngineOptions {
     max_step_rows: 64,
     cache_budget: 1 << 30,
     policy: tandem_engine::policy::Policy::Goodput,
+    pipelined: tandem_engine::policy::Pipelined::Auto,
     lookup_history: None,
 };
 
@@ -109,6 +110,7 @@ pub(crate) fn greedy(prompt: Vec<TokenId>, max_tokens: usize) -> Request {
         client: None,
         drafters: None,
         draft_length: None,
+        logprobs: None,
         deadline: None,
         entropy: 1,
     }
@@ -146,6 +148,7 @@ pub(crate) fn run_all_by(
                     id,
                     token_ids,
                     text,
+                    ..
                 } => {
                     let ran = ran.entry(id).or_default();
                     ran.tokens.extend(token_ids);

@@ -51,6 +51,8 @@ pub struct CpuBackend {
     compute: Compute,
     kernels: tandem_kernels::Isa,
     products: Box<RefCell<Products>>,
+    /// The pool to go back to, while the backend computes on the calling thread alone.
+    pool: Option<Arc<Pool>>,
     /// Where the weights of one model file come from; `None`: they are packed out of it.
     prepared: Option<(PathBuf, Arc<Image>)>,
 }
@@ -78,6 +80,7 @@ impl CpuBackend {
             },
             kernels,
             products: Box::new(RefCell::new(Products::new(kernels))),
+            pool: None,
             prepared: None,
         }
     }
@@ -109,6 +112,17 @@ impl Backend for CpuBackend {
 
     fn batch_invariant(&self) -> bool {
         true
+    }
+
+    fn alone(&mut self, alone: bool) {
+        match (alone, self.pool.take()) {
+            (true, None) => {
+                let one = Pool::shared(NonZeroUsize::MIN);
+                self.pool = Some(std::mem::replace(&mut self.compute.pool, one));
+            }
+            (false, Some(pool)) => self.compute.pool = pool,
+            (_, unchanged) => self.pool = unchanged,
+        }
     }
 
     fn cache_bytes_per_position(&self, shape: CacheShape) -> u64 {

@@ -1,13 +1,20 @@
 //! A separate, smaller model of the same vocabulary as drafter.
 
+mod ahead;
+mod fed;
+
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 
 use super::distributions::Distributions;
-use super::growth::{Open, expand_all, next_round};
-use super::{CatchUp, DraftRequest, Drafter, Drafting};
-use crate::model::{LanguageModel, ModelError, Row, Slot};
+use super::growth::{Open, expand_all, expand_foreseen, next_round};
+use super::{CatchUp, DraftRequest, Drafter, Drafting, Expected};
+use crate::SequenceId;
+use crate::model::{LanguageModel, ModelError, Row};
 use crate::policy::DraftKind;
-use crate::{SequenceId, TokenId};
+
+use fed::Fed;
+pub(super) use fed::Foreseen;
 
 /// Tokens that a first round takes along; more are taken in before it, and timed apart.
 const ALONG: usize = 4;
@@ -23,15 +30,6 @@ pub struct ModelDrafter {
     max_rows: usize,
     sequences: HashMap<SequenceId, Fed>,
     distributions: Distributions,
-}
-
-/// What a sequence's cache was fed.
-struct Fed {
-    slot: Slot,
-    /// Committed tokens.
-    tokens: Vec<TokenId>,
-    /// The rows of the open tree: token, and parent among these.
-    tree: Vec<(TokenId, Option<usize>)>,
 }
 
 impl std::fmt::Debug for ModelDrafter {
@@ -65,41 +63,14 @@ impl ModelDrafter {
         }
     }
 
-    /// Brings the cache of a sequence to what it shares with the committed tokens, the newest aside: its logits are what
-    /// a draft starts from, so it is always fed.
-    fn align(&mut self, request: &DraftRequest<'_>) -> Result<(), ModelError> {
+    /// Brings the cache of a sequence to what it shares with the committed tokens; returns what was computed ahead.
+    fn align(&mut self, request: &DraftRequest<'_>) -> Result<Vec<Foreseen>, ModelError> {
         if !self.sequences.contains_key(&request.id) {
-            let fed = Fed {
-                slot: self.model.open()?,
-                tokens: Vec::new(),
-                tree: Vec::new(),
-            };
+            let fed = Fed::new(self.model.open()?);
             self.sequences.insert(request.id, fed);
         }
         let fed = sequence(&mut self.sequences, request.id);
-        let known = &request.tokens[..request.tokens.len() - 1];
-        let common = fed.tokens.iter().zip(known).take_while(|(a, b)| a == b);
-        let common = common.count();
-        let mut path: Vec<usize> = Vec::new();
-        if common == fed.tokens.len() {
-            for token in &known[common..] {
-                let step = (*token, path.last().copied());
-                match fed.tree.iter().position(|row| *row == step) {
-                    Some(row) => path.push(row),
-                    None => break,
-                }
-            }
-        }
-        if path.is_empty() {
-            self.model.truncate(fed.slot, common);
-        } else {
-            self.model.keep(fed.slot, common, &path)?;
-        }
-        fed.tokens.truncate(common);
-        let drafted = &known[common..common + path.len()];
-        fed.tokens.extend_from_slice(drafted);
-        fed.tree.clear();
-        Ok(())
+        fed.align(&mut *self.model, request.tokens)
     }
 
     /// Feeds what a sequence lacks, all but the last few tokens; returns how many.
@@ -141,18 +112,30 @@ impl Drafter for ModelDrafter {
     ) -> Result<CatchUp, ModelError> {
         let (kind, plan) = (self.kind(), step.plan);
         let mut catch_up = CatchUp::default();
-        let mut places: Vec<Open> = Vec::new();
+        let (mut places, mut next): (Vec<Open>, Vec<Open>) = (Vec::new(), Vec::new());
         let (mut rows, mut want) = (Vec::new(), Vec::new());
+        let mut fed = vec![0; requests.len()];
         let started = (step.clock)();
-        for (index, request) in requests.iter().enumerate() {
-            if plan.round(request.seat, kind, 0, 1.0) {
-                self.align(request)?;
-                catch_up.tokens += self.catch_up(request)?;
-                places.push(Open::root(index, None));
+        for index in 0..requests.len() {
+            let request = &requests[index];
+            let known = self.sequences.get(&request.id);
+            let goes_on = match known.is_some_and(|fed| fed.foresees(request.tokens)) {
+                true => plan.known_round(request.seat, kind, 0),
+                false => plan.round(request.seat, kind, 0, 1.0),
+            };
+            if !goes_on {
+                continue;
             }
-        }
-        if places.is_empty() {
-            return Ok(catch_up);
+            let foreseen = self.align(request)?;
+            let root = Open::root(index, None);
+            if foreseen.is_empty() {
+                catch_up.tokens += self.catch_up(request)?;
+                places.push(root);
+            } else {
+                fed[index] = foreseen.len() - 1;
+                let pool = &mut self.distributions;
+                expand_foreseen(kind, plan, requests, root, &foreseen, pool, &mut next);
+            }
         }
         if catch_up.tokens > 0 {
             catch_up.seconds = ((step.clock)() - started).as_secs_f64();
@@ -165,11 +148,12 @@ impl Drafter for ModelDrafter {
             fed.tokens.extend_from_slice(pending);
             want.push(rows.len() - 1);
         }
-        let mut logits = self.model.forward(&rows, &want)?;
-        let mut fed = vec![0; requests.len()];
-        loop {
+        if !places.is_empty() {
+            let logits = self.model.forward(&rows, &want)?;
             let pool = &mut self.distributions;
-            let mut next = expand_all(kind, plan, requests, &places, logits, pool);
+            expand_all(kind, plan, requests, &places, logits, pool, &mut next);
+        }
+        loop {
             let sequences = &mut self.sequences;
             let slot = |request: usize| sequences[&requests[request].id].slot;
             next_round(kind, plan, requests, &mut next, &mut fed, slot, &mut rows);
@@ -182,9 +166,18 @@ impl Drafter for ModelDrafter {
             }
             want.clear();
             want.extend(0..rows.len());
-            logits = self.model.grow(&rows, &want)?;
-            places = next;
+            let logits = self.model.grow(&rows, &want)?;
+            places = std::mem::take(&mut next);
+            let pool = &mut self.distributions;
+            expand_all(kind, plan, requests, &places, logits, pool, &mut next);
         }
+    }
+
+    fn ahead(&mut self, expected: &[Expected<'_>], stop: &AtomicBool) -> Result<(), ModelError> {
+        self.model.alone(true);
+        let result = ahead::run(&mut *self.model, &mut self.sequences, expected, stop);
+        self.model.alone(false);
+        result
     }
 
     fn behind(&self, id: SequenceId, tokens: usize) -> usize {
