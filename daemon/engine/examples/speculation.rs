@@ -2,12 +2,14 @@
 //!
 //! `cargo run --release -p tandem-engine --example speculation -- TARGET.gguf DRAFT.gguf|EXIT.gguf|- PROMPT.txt…`
 //! An exit adapter makes the target draft for itself; `-` leaves only the search in the text. `ROUNDS`, `TOKENS` and
-//! `THREADS` in the environment choose other than 3, 128 and all.
+//! `THREADS` in the environment choose other than 3, 128 and all; `METHODS` names those to run, such as `plain,goodput`, and
+//! `TEMPERATURE` other than 0 draws the text by a seed. A text ends where the model ends it; one of a few tokens says little.
 #![expect(clippy::print_stdout, reason = "the answer")]
 
 use std::error::Error;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Instant;
 
 use tandem_engine::engine::{Engine, EngineOptions};
@@ -18,8 +20,11 @@ use tandem_engine::sampling::SamplingParams;
 use tandem_engine::tokenizer::SpecialTokens;
 use tandem_engine::{Output, Request, RequestStats, StopConditions, TokenId};
 
+/// Name, whether it speculates, and how.
+type Method = (&'static str, bool, Policy);
+
 /// Plain decoding, the default policy, thresholds, and fixed lengths.
-const METHODS: [(&str, bool, Policy); 7] = [
+const METHODS: [Method; 7] = [
     ("plain", false, Policy::Goodput),
     ("goodput", true, Policy::Goodput),
     ("threshold", true, Policy::Threshold),
@@ -29,9 +34,9 @@ const METHODS: [(&str, bool, Policy); 7] = [
     ("fixed 7", true, Policy::Fixed(7)),
 ];
 
-fn number(name: &str, otherwise: usize) -> usize {
+fn number<T: FromStr>(name: &str, otherwise: T) -> T {
     let named = std::env::var(name).ok();
-    named.map_or(otherwise, |n| n.parse().expect("a number"))
+    named.map_or(otherwise, |n| n.parse().ok().expect("a number"))
 }
 
 fn draft(path: &str) -> Result<DraftSource, Box<dyn Error>> {
@@ -55,10 +60,13 @@ fn run(
 ) -> Result<(f64, RequestStats, Vec<TokenId>), Box<dyn Error>> {
     let request = Request {
         prompt: prompt.to_vec(),
-        sampling: SamplingParams::greedy(),
+        sampling: SamplingParams {
+            temperature: number("TEMPERATURE", 0.0),
+            seed: Some(1),
+            ..SamplingParams::default()
+        },
         stop: StopConditions {
             max_tokens: Some(number("TOKENS", 128)),
-            ignore_eos: true,
             ..StopConditions::default()
         },
         speculation,
@@ -118,26 +126,53 @@ fn main() -> Result<(), Box<dyn Error>> {
             lookup_history: Some(8 << 20),
         },
     );
-    print!("{:<12}", "tok/s");
-    METHODS.iter().for_each(|(name, ..)| print!("{name:>11}"));
-    println!("   goodput: drafted, accepted per drafted step");
-    for path in arguments {
-        measure(&mut engine, Path::new(&path))?;
+    let named = std::env::var("METHODS").ok();
+    let runs = |name: &str| {
+        named
+            .as_ref()
+            .is_none_or(|named| named.split(',').any(|n| n == name))
+    };
+    let methods: Vec<Method> = METHODS
+        .into_iter()
+        .filter(|method| runs(method.0))
+        .collect();
+    if !methods.first().is_some_and(|method| method.0 == "plain") {
+        return Err("METHODS must name plain: the others are compared with it".into());
     }
+    print!("{:<12}{:>7}", "tok/s", "tokens");
+    methods.iter().for_each(|(name, ..)| print!("{name:>11}"));
+    println!("   goodput: drafted, tokens per drafted step");
+    let (mut logarithms, mut prompts) = (vec![0.0; methods.len()], 0);
+    for path in arguments {
+        let speedups = measure(&mut engine, &methods, Path::new(&path))?;
+        let logs = logarithms.iter_mut().zip(speedups);
+        logs.for_each(|(sum, speedup)| *sum += speedup.ln());
+        prompts += 1;
+    }
+    print!("{:<30}", "mean (geometric)");
+    for sum in &logarithms[1..] {
+        print!("{:>10.3}x", (sum / f64::from(prompts)).exp());
+    }
+    println!();
     Ok(())
 }
 
-fn measure(engine: &mut Engine, path: &Path) -> Result<(), Box<dyn Error>> {
+/// Prints a line and returns the speed-ups.
+fn measure(
+    engine: &mut Engine,
+    methods: &[Method],
+    path: &Path,
+) -> Result<Vec<f64>, Box<dyn Error>> {
     let text = std::fs::read_to_string(path)?;
     let prompt = engine.tokenizer().encode(&text, SpecialTokens::Parse);
-    let mut seconds: [Vec<f64>; METHODS.len()] = Default::default();
+    let mut seconds = vec![Vec::new(); methods.len()];
     let (mut plain, mut stats) = (Vec::new(), RequestStats::default());
     for _ in 0..number("ROUNDS", 3) {
-        for (method, (name, speculation, policy)) in METHODS.into_iter().enumerate() {
-            engine.set_policy(policy);
-            let (took, spent, tokens) = run(engine, &prompt, speculation)?;
-            seconds[method].push(took);
-            match name {
+        for ((name, speculation, policy), seconds) in methods.iter().zip(&mut seconds) {
+            engine.set_policy(*policy);
+            let (took, spent, tokens) = run(engine, &prompt, *speculation)?;
+            seconds.push(took);
+            match *name {
                 "plain" => plain = tokens,
                 _ if tokens != plain => return Err(format!("{name} changed the text").into()),
                 "goodput" => stats = spent,
@@ -145,22 +180,21 @@ fn measure(engine: &mut Engine, path: &Path) -> Result<(), Box<dyn Error>> {
             }
         }
     }
-    let name = path.file_stem().unwrap_or_default().to_string_lossy();
-    print!("{name:<12}");
-    let median = |times: &mut Vec<f64>| {
+    let medians = seconds.iter_mut().map(|times| {
         times.sort_by(f64::total_cmp);
         times[times.len() / 2]
-    };
-    let [plain, ..] = &mut seconds;
-    let plain = median(plain);
-    print!("{:>11.1}", 1.0 / plain);
-    for times in &mut seconds[1..] {
-        print!("{:>10.2}x", plain / median(times));
-    }
+    });
+    let medians: Vec<f64> = medians.collect();
+    let speedups: Vec<f64> = medians.iter().map(|median| medians[0] / median).collect();
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    print!("{name:<12}{:>7}{:>11.1}", plain.len(), 1.0 / medians[0]);
+    speedups[1..]
+        .iter()
+        .for_each(|ratio| print!("{ratio:>10.2}x"));
     println!(
         "   {:.0} %, {:.2}",
         1e2 * stats.drafted_steps as f64 / stats.steps.max(1) as f64,
         stats.mean_acceptance_length()
     );
-    Ok(())
+    Ok(speedups)
 }

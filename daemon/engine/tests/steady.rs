@@ -251,7 +251,8 @@ fn a_step_of_the_engine_allocates_what_it_hands_over() {
         max_step_rows: 64,
         cache_budget: 1 << 30,
         policy: tandem_engine::policy::Policy::Goodput,
-        pipelined: tandem_engine::policy::Pipelined::Auto,
+        // Going on ahead starts a thread for the step.
+        pipelined: tandem_engine::policy::Pipelined::Never,
         lookup_history: None,
     };
     let files_of_pair = PairFiles {
