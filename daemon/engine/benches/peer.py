@@ -156,4 +156,5 @@ def main():
         Path(options.json).write_text(json.dumps(reports, indent=1))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -4,6 +4,8 @@
 //! An exit adapter makes the target draft for itself; `-` leaves only the search in the text. `ROUNDS`, `TOKENS` and
 //! `THREADS` in the environment choose other than 3, 128 and all; `METHODS` names those to run, such as `plain,goodput`, and
 //! `TEMPERATURE` other than 0 draws the text by a seed. A text ends where the model ends it; one of a few tokens says little.
+//! Without prompts, paths are read from standard input, a line each, and each is answered by a line: tokens, and tokens per
+//! second of every method. `benches/peer_text.py` measures llama.cpp in between.
 #![expect(clippy::print_stdout, reason = "the answer")]
 
 use std::error::Error;
@@ -139,14 +141,41 @@ fn main() -> Result<(), Box<dyn Error>> {
     if !methods.first().is_some_and(|method| method.0 == "plain") {
         return Err("METHODS must name plain: the others are compared with it".into());
     }
+    let paths: Vec<String> = arguments.collect();
+    if paths.is_empty() {
+        for path in std::io::stdin().lines() {
+            let measured = measure(&mut engine, &methods, Path::new(&path?))?;
+            print!("{}", measured.tokens);
+            measured
+                .seconds
+                .iter()
+                .for_each(|seconds| print!(" {}", 1.0 / seconds));
+            println!();
+        }
+        return Ok(());
+    }
     print!("{:<12}{:>7}", "tok/s", "tokens");
     methods.iter().for_each(|(name, ..)| print!("{name:>11}"));
     println!("   goodput: drafted, tokens per drafted step");
     let (mut logarithms, mut prompts) = (vec![0.0; methods.len()], 0);
-    for path in arguments {
-        let speedups = measure(&mut engine, &methods, Path::new(&path))?;
-        let logs = logarithms.iter_mut().zip(speedups);
-        logs.for_each(|(sum, speedup)| *sum += speedup.ln());
+    for path in paths {
+        let path = Path::new(&path);
+        let Measured {
+            tokens,
+            seconds,
+            stats,
+        } = measure(&mut engine, &methods, path)?;
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        print!("{name:<12}{tokens:>7}{:>11.1}", 1.0 / seconds[0]);
+        for (sum, took) in logarithms.iter_mut().zip(&seconds).skip(1) {
+            print!("{:>10.2}x", seconds[0] / took);
+            *sum += (seconds[0] / took).ln();
+        }
+        println!(
+            "   {:.0} %, {:.2}",
+            1e2 * stats.drafted_steps as f64 / stats.steps.max(1) as f64,
+            stats.mean_acceptance_length()
+        );
         prompts += 1;
     }
     print!("{:<30}", "mean (geometric)");
@@ -157,12 +186,22 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Prints a line and returns the speed-ups.
+/// What a prompt gave.
+struct Measured {
+    /// Generated.
+    tokens: usize,
+    /// Per token, by method.
+    seconds: Vec<f64>,
+    /// Of the default policy.
+    stats: RequestStats,
+}
+
+/// Runs every method in turn and takes medians.
 fn measure(
     engine: &mut Engine,
     methods: &[Method],
     path: &Path,
-) -> Result<Vec<f64>, Box<dyn Error>> {
+) -> Result<Measured, Box<dyn Error>> {
     let text = std::fs::read_to_string(path)?;
     let prompt = engine.tokenizer().encode(&text, SpecialTokens::Parse);
     let mut seconds = vec![Vec::new(); methods.len()];
@@ -184,17 +223,9 @@ fn measure(
         times.sort_by(f64::total_cmp);
         times[times.len() / 2]
     });
-    let medians: Vec<f64> = medians.collect();
-    let speedups: Vec<f64> = medians.iter().map(|median| medians[0] / median).collect();
-    let name = path.file_stem().unwrap_or_default().to_string_lossy();
-    print!("{name:<12}{:>7}{:>11.1}", plain.len(), 1.0 / medians[0]);
-    speedups[1..]
-        .iter()
-        .for_each(|ratio| print!("{ratio:>10.2}x"));
-    println!(
-        "   {:.0} %, {:.2}",
-        1e2 * stats.drafted_steps as f64 / stats.steps.max(1) as f64,
-        stats.mean_acceptance_length()
-    );
-    Ok(speedups)
+    Ok(Measured {
+        tokens: plain.len(),
+        seconds: medians.collect(),
+        stats,
+    })
 }
