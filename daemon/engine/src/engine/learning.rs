@@ -22,6 +22,11 @@ impl Engine {
             rows,
             ..
         } = step;
+        // Requests that only read their prompts lose nothing to anybody's draft but the time that the allowance counts.
+        let seconds = (ended - drafted).as_secs_f64();
+        for share in shares.iter().filter(|share| share.seat.is_none()) {
+            self.running[share.index].draft_state.elapse(seconds);
+        }
         if shares.iter().all(|share| share.seat.is_none()) {
             return;
         }

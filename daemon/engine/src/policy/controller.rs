@@ -166,11 +166,16 @@ impl Controller {
             let (track, history) = (&state.tracks[index], &self.histories[index]);
             let behind = candidate.behind[index];
             let catch_up_seconds = self.costs.catch_up(kind, behind, plan.positions);
+            let rates =
+                std::array::from_fn(|depth| track.acceptance.at(depth, &history.acceptance));
+            // Of a probe of one token.
+            let (round, row) = (plan.costs.round(kind, 1), plan.row_seconds(1));
+            let loss = (round + row - rates[0] * plan.plain).max(0.0) + catch_up_seconds;
             seat.views[index] = View {
                 mode: Mode::Open,
-                probe_due: !plan.prompt && track.probe.due(catch_up_seconds / plan.plain),
+                probe_due: !plan.prompt && track.probe.due(loss / plan.plain),
                 parked: track.probe.parked(),
-                rates: std::array::from_fn(|depth| track.acceptance.at(depth, &history.acceptance)),
+                rates,
                 bias: track.bias,
                 matches: track.matches.rates(&history.matches),
                 offered: track.acceptance.offered(),

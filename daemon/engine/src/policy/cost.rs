@@ -63,6 +63,11 @@ impl Surface {
         }
     }
 
+    fn frontier(&self, positions: usize) -> usize {
+        let (bucket, _) = locate(positions);
+        self.nearest(bucket).map_or(0, Curve::frontier)
+    }
+
     fn age(&self, rows: usize, positions: usize) -> (u32, u32) {
         let (bucket, share) = locate(positions);
         let bucket = if share > 0.5 { bucket + 1 } else { bucket };
@@ -106,6 +111,14 @@ impl CostModel {
     #[must_use]
     pub fn step(&self, rows: usize, positions: usize) -> f64 {
         self.steps.at(rows, positions).unwrap_or(1.0)
+    }
+
+    /// Most rows that a decoding step should have: half as many again as one was measured with. Kernels take rows in chunks,
+    /// so costs jump, and what lies far beyond the measured looks cheaper than it is.
+    #[must_use]
+    pub fn most_rows(&self, positions: usize) -> usize {
+        let frontier = self.steps.frontier(positions);
+        frontier + (frontier / 2).max(1)
     }
 
     /// Expected seconds of a drafter's forward; nothing for no rows, and for lookup.

@@ -61,6 +61,14 @@ impl Curve {
         (cell.count, self.clock - cell.stamp)
     }
 
+    /// The largest row count that was measured; 0 while nothing was.
+    pub(super) fn frontier(&self) -> usize {
+        self.cells
+            .iter()
+            .rposition(|cell| cell.count > 0)
+            .unwrap_or(0)
+    }
+
     /// Takes a measurement, with a share of its weight in 0..=1.
     pub(super) fn record(&mut self, rows: usize, seconds: f64, share: f64) {
         if rows == 0 || rows > ROWS || !seconds.is_finite() || seconds <= 0.0 {

@@ -5,7 +5,7 @@ use super::{DraftKind, StepPlan};
 
 impl StepPlan {
     /// How many of `guessed` tokens, which continue a match of `match_length` tokens in the text so far, are worth
-    /// verifying; admits them.
+    /// verifying; admits them. A second guess for the same request can only win where the first loses.
     #[must_use]
     pub fn offer_guess(&mut self, sequence: usize, match_length: usize, guessed: usize) -> usize {
         let kind = DraftKind::Lookup;
@@ -14,13 +14,12 @@ impl StepPlan {
         };
         self.seats[sequence].views[kind.index()].asked = true;
         let view = &seat.views[kind.index()];
-        let most = guessed
-            .min(seat.left(0))
-            .min(self.costs.most_rows() - self.drafted);
+        let most = guessed.min(seat.left(0)).min(self.rows_left(&seat));
         if most == 0 || matches!(view.mode, Mode::Absent | Mode::Closed) {
             return 0;
         }
-        let (mut survival, mut gain, mut best) = (1.0, 0.0, (0.0, 0, 0.0));
+        let rest = 1.0 - seat.covered;
+        let (mut survival, mut gain, mut best) = (rest, 0.0, (0.0, 0, 0.0));
         for tokens in 1..=most {
             survival *= view.matches.at(match_length + tokens - 1);
             gain += survival;
@@ -29,17 +28,21 @@ impl StepPlan {
                 break;
             }
             let value = gain - self.price * seconds;
-            if value > best.0 || seat.length.is_some() {
+            if value > best.0 || (seat.length.is_some() && seat.covered == 0.0) {
                 best = (value, tokens, gain);
             }
         }
         let (_, mut tokens, mut gain) = best;
-        if tokens == 0 && view.probe_due && self.fits(&seat, self.row_seconds(1)) {
+        if tokens == 0
+            && view.probe_due
+            && seat.covered == 0.0
+            && self.fits(&seat, self.row_seconds(1))
+        {
             self.seats[sequence].views[kind.index()].mode = Mode::Probe;
             (tokens, gain) = (1, view.matches.at(match_length));
         }
         if tokens > 0 {
-            self.seats[sequence].covered = view.matches.at(match_length);
+            self.seats[sequence].covered += rest * view.matches.at(match_length);
             self.admit(sequence, kind, tokens, gain);
         }
         tokens

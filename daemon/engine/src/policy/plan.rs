@@ -67,7 +67,7 @@ impl StepPlan {
         };
         seat.views[kind.index()].asked = true;
         let (seat, view) = (*seat, seat.views[kind.index()]);
-        if seat.left(depth) == 0 || self.drafted >= self.costs.most_rows() || depth >= DEPTHS {
+        if seat.left(depth) == 0 || self.rows_left(&seat) == 0 || depth >= DEPTHS {
             return false;
         }
         let pays = match view.mode {
@@ -118,7 +118,7 @@ impl StepPlan {
             Mode::Probe => depth == 0 && view.rounds == 0,
             Mode::Open => true,
         };
-        let room = seat.left(depth) > 0 && self.drafted < self.costs.most_rows() && depth < DEPTHS;
+        let room = seat.left(depth) > 0 && self.rows_left(&seat) > 0 && depth < DEPTHS;
         if !open || !room || !self.fits(&seat, self.row_seconds(1)) {
             return false;
         }
@@ -147,7 +147,7 @@ impl StepPlan {
         let known = confidence.and_then(|confidence| calibration.at(sibling, confidence));
         let rate = view.estimate(known, depth, sibling, confidence);
         let survival = seat.survival(kind, depth, parent_survival, rate);
-        if seat.left(depth) == 0 || self.drafted >= self.costs.most_rows() {
+        if seat.left(depth) == 0 || self.rows_left(&seat) == 0 {
             return None;
         }
         let pays = match seat.length {
@@ -228,7 +228,7 @@ impl StepPlan {
     fn pays(&self, seat: &Seat, kind: DraftKind, depth: usize, first: f64, round: f64) -> bool {
         let view = &seat.views[kind.index()];
         let (mut survival, mut gain, mut seconds) = (first, 0.0, round);
-        let most = seat.left(depth).min(self.costs.most_rows() - self.drafted);
+        let most = seat.left(depth).min(self.rows_left(seat));
         (1..=most.min(MAX_DRAFT_LENGTH)).any(|tokens| {
             gain += survival;
             let pays = gain > self.price * (seconds + self.row_seconds(tokens));
@@ -236,6 +236,15 @@ impl StepPlan {
             seconds += self.costs.round(kind, 1);
             pays
         })
+    }
+
+    /// Drafted rows that may be added for a request.
+    pub(super) fn rows_left(&self, seat: &Seat) -> usize {
+        let most = match seat.length {
+            None => self.costs.known_rows(),
+            Some(_) => self.costs.most_rows(),
+        };
+        most.saturating_sub(self.drafted)
     }
 
     /// Seconds that so many more rows add to the step.

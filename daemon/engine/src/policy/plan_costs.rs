@@ -14,6 +14,7 @@ pub(super) struct Costs {
     steps: [f64; ROWS + 1],
     rounds: [[f64; ROUND_ROWS + 1]; DraftKind::COUNT],
     most_rows: usize,
+    known_rows: usize,
 }
 
 impl Default for Costs {
@@ -22,6 +23,7 @@ impl Default for Costs {
             steps: [0.0; ROWS + 1],
             rounds: [[0.0; ROUND_ROWS + 1]; DraftKind::COUNT],
             most_rows: 0,
+            known_rows: 0,
         }
     }
 }
@@ -31,7 +33,13 @@ impl Costs {
     /// there anyway: how long they take has no bearing on what drafts are worth.
     pub(super) fn read(&mut self, model: &CostModel, batch: Batch, plain: f64) {
         let positions = batch.positions;
-        self.most_rows = batch.max_rows.saturating_sub(batch.rows).min(ROWS);
+        let drafted = |most: usize| most.saturating_sub(batch.rows).min(ROWS);
+        self.most_rows = drafted(batch.max_rows);
+        let known = match batch.prompt {
+            true => batch.max_rows,
+            false => model.most_rows(positions).max(batch.rows + 1),
+        };
+        self.known_rows = drafted(known.min(batch.max_rows));
         let base = model.step(batch.rows, positions);
         for (rows, seconds) in self.steps.iter_mut().enumerate() {
             *seconds = plain + model.step(batch.rows + rows, positions) - base;
@@ -56,6 +64,11 @@ impl Costs {
     /// Drafted rows that the step has room for.
     pub(super) fn most_rows(&self) -> usize {
         self.most_rows
+    }
+
+    /// Of these, the rows whose cost is known well enough to go by.
+    pub(super) fn known_rows(&self) -> usize {
+        self.known_rows
     }
 }
 

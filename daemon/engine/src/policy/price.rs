@@ -35,7 +35,7 @@ pub(super) fn outlook(costs: &Costs, seat: &Seat, kind: DraftKind, running: usiz
     let view = &seat.views[kind.index()];
     let (plain_tokens, plain_seconds) = (running as f64, costs.step(0));
     let (mut tokens, mut seconds, mut survival, mut best) = (plain_tokens, plain_seconds, 1.0, 0.0);
-    for depth in 0..DEPTHS.min(seat.left(0)).min(costs.most_rows()) {
+    for depth in 0..DEPTHS.min(seat.left(0)).min(costs.known_rows()) {
         survival *= view.rate(depth) * view.offered;
         tokens += survival;
         seconds += costs.round(kind, 1);
@@ -81,7 +81,7 @@ pub(super) fn forecast(costs: &Costs, seats: &[Seat], chains: &mut Vec<Chain>) -
             }),
     );
     let (mut tokens, mut draft_seconds, mut drafting) = (running, 0.0, 0_u128);
-    for rows in 1..=costs.most_rows() {
+    for rows in 1..=costs.known_rows() {
         let growing = chains
             .iter_mut()
             .filter(|chain| chain.depth < seats[chain.seat].left(0).min(DEPTHS));

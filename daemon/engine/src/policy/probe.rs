@@ -6,8 +6,8 @@ const FIRST: u32 = 4;
 const LONGEST: u32 = 512;
 /// A better outlook than the best since the last probe, by so much, starts the back-off anew.
 const RISE: f64 = 0.05;
-/// Plain steps to wait per plain step that the drafter needs to catch up: catching up costs 1 % at most.
-const CATCH_UP_WAIT: f64 = 100.0;
+/// Plain steps to wait per plain step that a probe is expected to lose: probes cost 1 % at most.
+const LOSS_WAIT: f64 = 100.0;
 /// An outlook from here on is a close call, which is decided on few observations: waiting longer than so many steps loses
 /// more than probing does.
 const CLOSE: f64 = 0.96;
@@ -53,10 +53,10 @@ impl Default for Probe {
 }
 
 impl Probe {
-    /// Whether to probe now, where catching up costs so many plain steps.
+    /// Whether to probe now, where a probe is expected to lose so many plain steps, catching up included.
     #[must_use]
-    pub(super) fn due(&self, catch_up_steps: f64) -> bool {
-        f64::from(self.waited) >= f64::from(self.interval) + CATCH_UP_WAIT * catch_up_steps
+    pub(super) fn due(&self, lost_steps: f64) -> bool {
+        f64::from(self.waited) >= f64::from(self.interval) + LOSS_WAIT * lost_steps
     }
 
     /// Whether the drafter has not paid for so long that keeping its cache for this request is a waste of memory.

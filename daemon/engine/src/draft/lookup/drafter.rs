@@ -1,11 +1,12 @@
 //! The drafter over a request's own text and its client's history.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::{ClientKey, Guess, History, Lookup, MAX_BYTES_PER_TOKEN, Reader};
 use crate::draft::{CatchUp, DraftRequest, Drafter, Drafting, Origin};
 use crate::model::{LanguageModel, ModelError};
-use crate::policy::{DraftKind, Evidence, MAX_DRAFT_LENGTH};
+use crate::policy::{DraftKind, Evidence, MAX_DRAFT_LENGTH, StepPlan};
 use crate::{SequenceId, TokenId};
 
 /// Tokens of match that it is worth when a long match broke off a moment ago and the guess goes on beside it.
@@ -38,41 +39,63 @@ impl LookupDrafter {
         }
     }
 
-    /// Guesses up to `max_len` tokens that follow `tokens`, all of the sequence so far; with 0 only keeps up. Without a
-    /// client the sequence neither uses nor becomes history.
+    /// Guesses up to `max_len` tokens that follow `tokens`, all of the sequence so far; with 0 only keeps up. The better
+    /// guess comes first, and a second begins with another token. Without a client the sequence neither uses nor becomes
+    /// history.
     pub fn guess(
         &mut self,
         id: SequenceId,
         client: Option<ClientKey>,
         tokens: &[TokenId],
         max_len: usize,
-    ) -> Guess {
+    ) -> Vec<Guess> {
         let own = self.sequences.entry(id).or_default();
         if !tokens.starts_with(own.text.tokens()) || own.client != client {
             *own = Sequence::default();
         }
         own.client = client;
         own.text.extend(&tokens[own.text.tokens().len()..]);
-        let guess = own.text.propose(max_len);
-        match client {
-            // Going on with a copy is better than what merely resembles the text.
-            Some(client) if max_len > 0 && !guess.resumed => {
-                let (reader, exceed) = (&mut own.reader, guess.match_length);
-                let history = &mut self.history;
-                let other = history.propose(client, tokens, reader, exceed, max_len);
-                if other.tokens.is_empty() {
-                    guess
-                } else {
-                    other
-                }
-            }
-            _ => guess,
+        if max_len == 0 {
+            return Vec::new();
         }
+        let mut guesses = vec![own.text.propose(max_len), own.text.alternative(max_len)];
+        if let Some(client) = client {
+            let (reader, history) = (&mut own.reader, &mut self.history);
+            guesses.push(history.propose(client, tokens, reader, 0, max_len));
+        }
+        guesses.retain(|guess| !guess.tokens.is_empty());
+        // Going on with a copy is better than what merely resembles the text. Of equal matches the request's own is.
+        guesses.sort_by_key(|guess| Reverse((guess.resumed, guess.match_length)));
+        guesses.dedup_by_key(|guess| guess.tokens[0]);
+        guesses.truncate(2);
+        guesses
     }
 
     /// What clients had before.
     pub fn history(&mut self) -> &mut History {
         &mut self.history
+    }
+}
+
+/// Adds as much of a guess as pays; `sibling` guesses were proposed before it.
+fn propose(plan: &mut StepPlan, request: &mut DraftRequest<'_>, sibling: usize, guess: &Guess) {
+    let bonus = if guess.resumed { RESUMED } else { 0 };
+    let match_length = guess.match_length + bonus;
+    let length = plan.offer_guess(request.seat, match_length, guess.tokens.len());
+    let mut parent = None;
+    for (depth, &token) in guess.tokens[..length].iter().enumerate() {
+        // How often a second guess is right where it begins says nothing about matches: the first had its turn.
+        let second = sibling > 0 && depth == 0;
+        let origin = Origin {
+            kind: DraftKind::Lookup,
+            depth,
+            sibling: if second { sibling } else { 0 },
+            evidence: match second {
+                true => Evidence::None,
+                false => Evidence::Match(match_length + depth),
+            },
+        };
+        parent = Some(request.proposal.push(token, parent, None, origin));
     }
 }
 
@@ -91,20 +114,11 @@ impl Drafter for LookupDrafter {
         requests: &mut [DraftRequest<'_>],
     ) -> Result<CatchUp, ModelError> {
         for request in requests {
-            let guess = self.guess(request.id, request.client, request.tokens, MAX_DRAFT_LENGTH);
-            let bonus = if guess.resumed { RESUMED } else { 0 };
-            let match_length = guess.match_length + bonus;
-            let guessed = guess.tokens.len();
-            let length = step.plan.offer_guess(request.seat, match_length, guessed);
-            let mut parent = None;
-            for (depth, &token) in guess.tokens[..length].iter().enumerate() {
-                let origin = Origin {
-                    kind: DraftKind::Lookup,
-                    depth,
-                    sibling: 0,
-                    evidence: Evidence::Match(match_length + depth),
-                };
-                parent = Some(request.proposal.push(token, parent, None, origin));
+            let guesses = self.guess(request.id, request.client, request.tokens, MAX_DRAFT_LENGTH);
+            // The plan is asked once even where there is nothing to guess.
+            let none = guesses.is_empty().then(Guess::default);
+            for (sibling, guess) in guesses.into_iter().chain(none).enumerate() {
+                propose(step.plan, request, sibling, &guess);
             }
         }
         Ok(CatchUp::default())

@@ -100,6 +100,22 @@ impl Lookup {
         }
     }
 
+    /// The other guess, where [`Self::propose`] goes on with a copy and the newest place of the longest match says
+    /// something else.
+    #[must_use]
+    pub fn alternative(&self, max_len: usize) -> Guess {
+        let Match { length, source } = self.longest;
+        let going_on = self.resumed().map(|(source, _)| source);
+        if length == 0 || going_on.is_none_or(|place| self.tokens[place] == self.tokens[source]) {
+            return Guess::default();
+        }
+        Guess {
+            match_length: length,
+            resumed: false,
+            tokens: self.following(source, max_len),
+        }
+    }
+
     /// The source of the long match that is going on, or of one that resumes (true).
     fn resumed(&self) -> Option<(usize, bool)> {
         let copied = self.copied?;

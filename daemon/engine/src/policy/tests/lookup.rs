@@ -126,6 +126,31 @@ fn a_guess_that_is_likely_right_leaves_the_model_nothing_to_do() {
 }
 
 #[test]
+fn a_second_guess_is_worth_what_the_first_leaves() {
+    let mut dice = Dice(5);
+    let mut sure = session(Policy::Goodput, [false, false, true]);
+    (0..100).for_each(|_| {
+        sure.lookup(30, 1.0, &mut dice);
+    });
+    sure.plan();
+    assert_eq!(sure.plan.offer_guess(0, 30, 4), 4);
+    assert_eq!(sure.plan.offer_guess(0, 30, 4), 0);
+
+    let mut torn = session(Policy::Goodput, [false, false, true]);
+    (0..200).for_each(|_| {
+        torn.lookup(30, 0.6, &mut dice);
+    });
+    torn.plan();
+    let (first, alone) = (torn.plan.offer_guess(0, 30, 4), torn.plan.expected_tokens());
+    let (second, both) = (torn.plan.offer_guess(0, 30, 4), torn.plan.expected_tokens());
+    assert!(
+        first > 0 && second > 0,
+        "{first} and {second}: rows are cheap"
+    );
+    assert!(both - alone < alone - 1.0, "{alone} and {both} tokens");
+}
+
+#[test]
 fn catching_up_must_pay_off_and_is_booked() {
     let mut late = session(Policy::Goodput, [true, false, false]);
     (0..3).for_each(|_| {
