@@ -168,9 +168,9 @@ impl Controller {
             let catch_up_seconds = self.costs.catch_up(kind, behind, plan.positions);
             let rates =
                 std::array::from_fn(|depth| track.acceptance.at(depth, &history.acceptance));
-            // Of a probe of one token.
-            let (round, row) = (plan.costs.round(kind, 1), plan.row_seconds(1));
-            let loss = (round + row - rates[0] * plan.plain).max(0.0) + catch_up_seconds;
+            // A probe of one token. However likely it is to win, several in a row may lose all they cost.
+            let cost = plan.costs.round(kind, 1) + plan.row_seconds(1);
+            let loss = (cost - rates[0] * plan.plain).max(cost / 2.0) + catch_up_seconds;
             seat.views[index] = View {
                 mode: Mode::Open,
                 probe_due: !plan.prompt && track.probe.due(loss / plan.plain),
