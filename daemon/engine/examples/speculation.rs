@@ -3,7 +3,9 @@
 //! `cargo run --release -p tandem-engine --example speculation -- TARGET.gguf DRAFT.gguf|EXIT.gguf|- PROMPT.txt…`
 //! An exit adapter makes the target draft for itself; `-` leaves only the search in the text. `ROUNDS`, `TOKENS` and
 //! `THREADS` in the environment choose other than 3, 128 and all; `METHODS` names those to run, such as `plain,goodput`, and
-//! `TEMPERATURE` other than 0 draws the text by a seed. A text ends where the model ends it; one of a few tokens says little.
+//! `TEMPERATURE` other than 0 draws the text by a seed, and `PIPELINED` may be `always` or `never`. A text ends where the
+//! model ends it; one of a few tokens says little.
+//!
 //! Without prompts, paths are read from standard input, a line each, and each is answered by a line: tokens, and tokens per
 //! second of every method. `benches/peer_text.py` measures llama.cpp in between.
 #![expect(clippy::print_stdout, reason = "the answer")]
@@ -17,7 +19,7 @@ use std::time::Instant;
 use tandem_engine::engine::{Engine, EngineOptions};
 use tandem_engine::gguf::Gguf;
 use tandem_engine::pair::{Device, DraftSource, LoadOptions, ModelPair, PairFiles};
-use tandem_engine::policy::Policy;
+use tandem_engine::policy::{Pipelined, Policy};
 use tandem_engine::sampling::SamplingParams;
 use tandem_engine::tokenizer::SpecialTokens;
 use tandem_engine::{Output, Request, RequestStats, StopConditions, TokenId};
@@ -124,7 +126,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             max_step_rows: 64,
             cache_budget: 8 << 30,
             policy: Policy::Goodput,
-            pipelined: tandem_engine::policy::Pipelined::Auto,
+            pipelined: match std::env::var("PIPELINED").as_deref() {
+                Ok("always") => Pipelined::Always,
+                Ok("never") => Pipelined::Never,
+                _ => Pipelined::Auto,
+            },
             lookup_history: Some(8 << 20),
         },
     );
@@ -172,9 +178,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             *sum += (seconds[0] / took).ln();
         }
         println!(
-            "   {:.0} %, {:.2}",
+            "   {:.0} %, {:.2}; ahead in {} steps, of use {} times",
             1e2 * stats.drafted_steps as f64 / stats.steps.max(1) as f64,
-            stats.mean_acceptance_length()
+            stats.mean_acceptance_length(),
+            stats.speculation.pipelined_steps,
+            stats.speculation.foreseen_rounds,
         );
         prompts += 1;
     }
