@@ -75,7 +75,7 @@ pub struct Setup {
     /// Where to serve it; the socket is removed when [`run`] returns.
     pub listener: Listener,
     /// Readings of the machine.
-    pub platform: Box<dyn Platform>,
+    pub platform: Arc<dyn Platform>,
     /// Where models lie.
     pub store: Store,
     /// Where prepared weights are kept; made when it is needed.

@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tandem_daemon::config::Config;
@@ -40,10 +40,7 @@ impl Daemon {
         let setup = Setup {
             config,
             listener: Listener::bind(&socket, &directory.path().join("l")).unwrap(),
-            platform: Box::new(FakePlatform {
-                footprint: AtomicU64::new(7),
-                physical_memory: AtomicU64::new(10_000_000_000),
-            }),
+            platform: Arc::new(FakePlatform::new(7, 10_000_000_000)),
             store: Store::from_env(directory.path().join("models")).unwrap(),
             prepared_dir: directory.path().join("prepared"),
         };

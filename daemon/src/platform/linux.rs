@@ -1,15 +1,20 @@
 //! Linux, through procfs and control groups v2.
 
 mod cores;
+mod psi;
 
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
-use super::Platform;
+use super::{KeepAwake, OnPressure, Platform, Pressure, PressureWatch};
 
 /// Where control groups v2 are mounted by convention.
 const CGROUP_ROOT: &str = "/sys/fs/cgroup";
+
+/// How often to look where nothing tells.
+const POLL: Duration = Duration::from_secs(5);
 
 /// Reads `/proc` and `/sys`.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +40,22 @@ impl Platform for Linux {
             .lines()
             .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
         cores::performance_cores(Path::new("/sys/devices"), allowed)
+    }
+
+    fn recommended_working_set(&self) -> Option<u64> {
+        None
+    }
+
+    fn pressure(&self) -> io::Result<Pressure> {
+        psi::level(Path::new(psi::SYSTEM))
+    }
+
+    fn watch_pressure(&self, on_change: OnPressure) -> io::Result<PressureWatch> {
+        super::poll::watch(POLL, || Linux.pressure(), on_change)
+    }
+
+    fn keep_awake(&self) -> KeepAwake {
+        KeepAwake::none()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::ffi::CStr;
 use std::io;
 use std::mem;
+use std::time::Duration;
 
 use mach2::kern_return::KERN_SUCCESS;
 use mach2::message::mach_msg_type_number_t;
@@ -11,7 +12,10 @@ use mach2::task_info::{TASK_VM_INFO, task_info_t, task_vm_info};
 use mach2::traps::mach_task_self;
 use mach2::vm_types::{integer_t, natural_t};
 
-use super::Platform;
+use super::{KeepAwake, OnPressure, Platform, Pressure, PressureWatch};
+
+/// How often to look where nothing tells.
+const POLL: Duration = Duration::from_secs(5);
 
 /// Asks the kernel.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +52,28 @@ impl Platform for MacOs {
             .or_else(|_| sysctl_u64(c"hw.physicalcpu"))
             .ok()
             .and_then(|cores| usize::try_from(cores).ok())
+    }
+
+    fn recommended_working_set(&self) -> Option<u64> {
+        None
+    }
+
+    fn pressure(&self) -> io::Result<Pressure> {
+        // sys/event.h: NOTE_MEMORYSTATUS_PRESSURE_NORMAL, _WARN, _CRITICAL.
+        match sysctl_u64(c"kern.memorystatus_vm_pressure_level")? {
+            1 => Ok(Pressure::Normal),
+            2 => Ok(Pressure::Warn),
+            4 => Ok(Pressure::Critical),
+            level => Err(io::Error::other(format!("memory pressure level {level}"))),
+        }
+    }
+
+    fn watch_pressure(&self, on_change: OnPressure) -> io::Result<PressureWatch> {
+        super::poll::watch(POLL, || MacOs.pressure(), on_change)
+    }
+
+    fn keep_awake(&self) -> KeepAwake {
+        KeepAwake::none()
     }
 }
 
