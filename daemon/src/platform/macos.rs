@@ -1,9 +1,14 @@
-//! macOS, through Mach and sysctl.
+//! macOS, through Mach, sysctl, libdispatch, IOKit and launchd.
+
+mod awake;
+mod gpu;
+mod inherit;
+mod pressure;
 
 use std::ffi::CStr;
 use std::io;
 use std::mem;
-use std::time::Duration;
+use std::os::fd::OwnedFd;
 
 use mach2::kern_return::KERN_SUCCESS;
 use mach2::message::mach_msg_type_number_t;
@@ -13,9 +18,6 @@ use mach2::traps::mach_task_self;
 use mach2::vm_types::{integer_t, natural_t};
 
 use super::{KeepAwake, OnPressure, Platform, Pressure, PressureWatch};
-
-/// How often to look where nothing tells.
-const POLL: Duration = Duration::from_secs(5);
 
 /// Asks the kernel.
 #[derive(Clone, Copy, Debug)]
@@ -55,26 +57,25 @@ impl Platform for MacOs {
     }
 
     fn recommended_working_set(&self) -> Option<u64> {
-        None
+        gpu::recommended_working_set()
     }
 
     fn pressure(&self) -> io::Result<Pressure> {
-        // sys/event.h: NOTE_MEMORYSTATUS_PRESSURE_NORMAL, _WARN, _CRITICAL.
-        match sysctl_u64(c"kern.memorystatus_vm_pressure_level")? {
-            1 => Ok(Pressure::Normal),
-            2 => Ok(Pressure::Warn),
-            4 => Ok(Pressure::Critical),
-            level => Err(io::Error::other(format!("memory pressure level {level}"))),
-        }
+        pressure::level()
     }
 
     fn watch_pressure(&self, on_change: OnPressure) -> io::Result<PressureWatch> {
-        super::poll::watch(POLL, || MacOs.pressure(), on_change)
+        Ok(pressure::watch(on_change))
     }
 
     fn keep_awake(&self) -> KeepAwake {
-        KeepAwake::none()
+        awake::keep_awake()
     }
+}
+
+/// Takes the listening sockets that launchd has for this process under `name`; none where it has none.
+pub(super) fn inherited_sockets(name: &str) -> io::Result<Vec<OwnedFd>> {
+    inherit::sockets(name)
 }
 
 /// Reads an integer of four or eight bytes.

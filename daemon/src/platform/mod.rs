@@ -4,6 +4,7 @@
 
 use std::fmt::Debug;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 mod fake;
@@ -12,7 +13,6 @@ mod guard;
 mod linux;
 #[cfg(target_os = "macos")]
 mod macos;
-mod poll;
 
 pub use fake::FakePlatform;
 pub use guard::{KeepAwake, PressureWatch};
@@ -65,8 +65,9 @@ pub trait Platform: Debug + Send + Sync {
     /// When the system does not say.
     fn pressure(&self) -> io::Result<Pressure>;
 
-    /// Calls `on_change` from a thread of its own whenever the level changes, until the guard drops. The level counts as
-    /// normal before the first call.
+    /// Calls `on_change` from a thread of its own whenever the level changes, until the guard drops; a call in progress
+    /// then may still end. The level counts as normal before the first call. A shortage that began before may be told
+    /// late or never: ask [`Platform::pressure`] once.
     ///
     /// # Errors
     /// When the system offers no way to be told.
@@ -74,6 +75,17 @@ pub trait Platform: Debug + Send + Sync {
 
     /// Keeps the system from sleeping for want of a user until the guard drops, where it would; a refusal is logged.
     fn keep_awake(&self) -> KeepAwake;
+}
+
+/// Takes the listening sockets that the service manager has opened for this process under `name`; none where it did not.
+///
+/// # Errors
+/// When it says that there are some, and they are not there.
+pub fn inherited_sockets(name: &str) -> io::Result<Vec<OwnedFd>> {
+    #[cfg(target_os = "linux")]
+    return linux::inherited_sockets(name);
+    #[cfg(target_os = "macos")]
+    return macos::inherited_sockets(name);
 }
 
 /// Returns the platform this build runs on.
