@@ -9,7 +9,7 @@ use std::time::Duration;
 use tandem_daemon::config::Config;
 use tandem_daemon::listener::Listener;
 use tandem_daemon::platform::FakePlatform;
-use tandem_daemon::{RunError, Setup, run};
+use tandem_daemon::{Notifier, RunError, Setup, run};
 use tandem_models::Store;
 use tandem_proto::v1::generate_request::Input;
 use tandem_proto::v1::tandem_service_client::TandemServiceClient;
@@ -40,6 +40,7 @@ impl Daemon {
         let setup = Setup {
             config,
             listener: Listener::bind(&socket, &directory.path().join("l")).unwrap(),
+            notifier: Notifier::default(),
             platform: Arc::new(FakePlatform::new(7, 10_000_000_000)),
             store: Store::from_env(directory.path().join("models")).unwrap(),
             prepared_dir: directory.path().join("prepared"),
