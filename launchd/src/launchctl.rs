@@ -36,6 +36,7 @@ pub struct Launchd {
     launchctl: Tool,
     list: PathBuf,
     uid: u32,
+    margin: Duration,
 }
 
 impl Launchd {
@@ -46,7 +47,15 @@ impl Launchd {
             launchctl: Tool::new(launchctl, "launchd"),
             list: agents.join(format!("{LABEL}.plist")),
             uid,
+            margin: MARGIN,
         }
+    }
+
+    /// Waits this long beyond the time after which launchd kills; 10 s otherwise.
+    #[must_use]
+    pub fn patience(mut self, margin: Duration) -> Self {
+        self.margin = margin;
+        self
     }
 
     /// Returns the session of a user who is logged in at the screen, if one is.
@@ -122,7 +131,7 @@ impl Launchd {
         stop_limit_s: u64,
         done: impl Fn() -> Result<bool, ServiceError>,
     ) -> Result<(), ServiceError> {
-        let limit = Duration::from_secs(stop_limit_s) + MARGIN;
+        let limit = Duration::from_secs(stop_limit_s) + self.margin;
         let begin = Instant::now();
         while !done()? {
             if begin.elapsed() > limit {

@@ -90,14 +90,14 @@ async fn connections_come_before_the_daemon_and_survive_it() {
     daemon.terminate();
     let last = manager.hear("STOPPING=1");
     assert!(last.contains("EXTEND_TIMEOUT_USEC="), "{last}");
-    // Between two daemons: nobody accepts it, and it waits.
-    let between = channel(&socket).await.unwrap();
     collect(stream)
         .await
         .expect("a stream that runs ends as usual");
     assert_eq!(daemon.exit().await.code(), Some(0), "{}", daemon.log());
     assert!(socket.exists(), "the socket is the manager's");
 
+    // Between two daemons: nobody accepts it, and it waits.
+    let between = channel(&socket).await.unwrap();
     let command = manager.command(daemon.home());
     daemon.relaunch(command);
     generate(&mut Client::new(between), request("Hello", 2))

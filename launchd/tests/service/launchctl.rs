@@ -1,6 +1,7 @@
 //! The verbs against a `launchctl` that records what it is told and takes its time.
 
 use std::os::unix::net::UnixListener;
+use std::time::Duration;
 use std::{fs, path::Path};
 
 use crate::common::Fake;
@@ -223,6 +224,31 @@ fn verbs_say_that_nothing_is_installed() {
         );
     }
     assert_eq!(mac.calls(), [""; 0]);
+}
+
+#[test]
+fn what_never_leaves_is_waited_for_no_longer_than_it_may_take() {
+    let mac = Mac::installed();
+    let list = fs::read_to_string(mac.list()).unwrap();
+    let at_once = list.replace("<integer>30</integer>", "<integer>0</integer>");
+    assert_ne!(list, at_once, "ExitTimeOut is 20 s and a margin of 10 s");
+    fs::write(mac.list(), at_once).unwrap();
+    mac.fake.set("stuck");
+    mac.launchd.start().unwrap();
+    let impatient = mac.launchd.clone().patience(Duration::from_millis(300));
+    for error in [
+        impatient.restart().unwrap_err(),
+        impatient.stop().unwrap_err(),
+        impatient.install(&mac.fake.service()).unwrap_err(),
+        impatient.uninstall().unwrap_err(),
+    ] {
+        assert!(matches!(error, ServiceError::Slow { .. }), "{error:?}");
+        assert!(
+            error.to_string().contains("launchctl print gui/501/"),
+            "{error}"
+        );
+    }
+    assert!(mac.list().exists(), "what is still loaded keeps its file");
 }
 
 #[test]
