@@ -2,10 +2,11 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{ExitCode, ExitStatus};
 
 use tandem_client::launch::LaunchError;
 use tandem_client::{Error, PathsError};
+use tandem_launchd::ServiceError;
 use tandem_models::PullError;
 use tandem_prepared::StoreError;
 
@@ -26,6 +27,17 @@ pub(crate) enum Failure {
     Pull(#[from] PullError),
     #[error(transparent)]
     Cache(#[from] StoreError),
+    #[error(transparent)]
+    Service(#[from] ServiceError),
+    #[error(
+        "the service was started, but does not answer: {source}{}; `tandem service logs` says why",
+        after(last_end)
+    )]
+    ServiceDown { source: Error, last_end: String },
+    #[error("`{program}` ended with {status}")]
+    Tool { program: String, status: ExitStatus },
+    #[error("the daemon would not start: {0}")]
+    Config(String),
     #[error("no prepared weights are called `{0}`; `tandem cache list` shows what there is")]
     NotCached(String),
     #[error("{0}")]
@@ -68,7 +80,9 @@ impl Failure {
             Self::OutputClosed => 0,
             Self::Client(error) => client_exit_code(error),
             Self::Usage(_) => EXIT_USAGE,
-            Self::Paths(_) => EXIT_CONFIG,
+            Self::Paths(_) | Self::Config(_) => EXIT_CONFIG,
+            Self::Service(ServiceError::NoCommand { .. } | ServiceError::NoSession { .. })
+            | Self::ServiceDown { .. } => EXIT_UNAVAILABLE,
             // Without its models, the daemon could not serve.
             Self::Pull(_) | Self::NotLoaded { .. } => EXIT_UNAVAILABLE,
             Self::Interrupted => EXIT_INTERRUPTED,
@@ -76,9 +90,19 @@ impl Failure {
             | Self::NoLog(_)
             | Self::StillRunning { .. }
             | Self::Cache(_)
+            | Self::Service(_)
+            | Self::Tool { .. }
             | Self::NotCached(_) => EXIT_FAILED,
         }
     }
+}
+
+/// Words how a daemon ended, where that is known.
+fn after(last_end: &str) -> String {
+    if last_end.is_empty() {
+        return String::new();
+    }
+    format!("; it ended last with {last_end}")
 }
 
 fn client_exit_code(error: &Error) -> u8 {

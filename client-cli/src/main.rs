@@ -63,6 +63,7 @@ async fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Pull(_) | Command::Cache(_) => {
             unreachable!("`main` does without the client's runtime for these")
         }
+        Command::Service(command) => commands::service::run(command).await,
         Command::Completions { shell } => commands::completions::run(shell),
         Command::Daemon(command) => match command {
             DaemonCommand::Start => commands::daemon::start().await,

@@ -1,5 +1,7 @@
 //! Bringing the daemon up before a call.
 
+use std::time::Duration;
+
 use tandem_client::launch::{Launcher, Outcome, Progress};
 use tandem_client::{Client, Error, Paths, Retry};
 use tandem_models::{ModelRef, PullError, Store};
@@ -49,7 +51,7 @@ pub(crate) async fn start(client: &Client, paths: &Paths, quiet: bool) -> Result
 }
 
 /// Fetches the configured models that are missing, so that the daemon never has to.
-fn ensure_models(paths: &Paths, quiet: bool) -> Result<(), Failure> {
+pub(crate) fn ensure_models(paths: &Paths, quiet: bool) -> Result<(), Failure> {
     let store = Store::from_env(paths.models_dir()).map_err(PullError::from)?;
     for model in configured_models(paths) {
         let is_remote = matches!(model, ModelRef::Hub(_));
@@ -74,6 +76,20 @@ fn configured_models(paths: &Paths) -> Vec<ModelRef> {
         .collect()
 }
 
+/// Returns how long the daemon lets requests go on when it is to end.
+#[cfg(feature = "daemon")]
+pub(crate) fn drain_limit(paths: &Paths) -> Result<Duration, Failure> {
+    tandem_daemon::config::Config::load(&paths.config_file, false)
+        .map(|config| config.server.drain)
+        .map_err(|error| Failure::Config(error.to_string()))
+}
+
+/// Returns the most that a configuration can say, because only the daemon reads it.
+#[cfg(not(feature = "daemon"))]
+pub(crate) fn drain_limit(_: &Paths) -> Result<Duration, Failure> {
+    Ok(Duration::from_secs(3600))
+}
+
 /// Returns the default pair. With a configuration file the models are what that says, and only the daemon reads it.
 #[cfg(not(feature = "daemon"))]
 fn configured_models(paths: &Paths) -> Vec<ModelRef> {
@@ -86,7 +102,7 @@ fn configured_models(paths: &Paths) -> Vec<ModelRef> {
 
 /// This binary contains the daemon; somebody who names another one means it.
 #[cfg(feature = "daemon")]
-fn launcher(paths: Paths) -> Result<Launcher, Failure> {
+pub(crate) fn launcher(paths: Paths) -> Result<Launcher, Failure> {
     if std::env::var_os("TANDEM_DAEMON").is_some_and(|program| !program.is_empty()) {
         return Ok(Launcher::find(paths).map_err(Error::from)?);
     }
@@ -100,6 +116,6 @@ fn launcher(paths: Paths) -> Result<Launcher, Failure> {
 }
 
 #[cfg(not(feature = "daemon"))]
-fn launcher(paths: Paths) -> Result<Launcher, Failure> {
+pub(crate) fn launcher(paths: Paths) -> Result<Launcher, Failure> {
     Ok(Launcher::find(paths).map_err(Error::from)?)
 }

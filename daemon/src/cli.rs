@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use tandem_models::{ModelError, Store};
-use tandem_proto::paths::{Paths, PathsError};
+use tandem_proto::paths::{ACTIVATION_NAME, Paths, PathsError};
 use tokio::runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
@@ -14,7 +14,7 @@ use tracing_subscriber::filter::ParseError;
 use crate::config::{Config, ConfigError};
 use crate::listener::{ListenError, Listener};
 pub use crate::logging::LogFormat;
-use crate::{RunError, Setup, logging, platform};
+use crate::{Notifier, RunError, Setup, logging, platform};
 
 /// How long blocking work may go on after the daemon ended before the process leaves it behind.
 const RUNTIME_SHUTDOWN: Duration = Duration::from_millis(200);
@@ -101,10 +101,10 @@ fn start(args: &Args) -> Result<(), Failure> {
         return Ok(());
     }
     let store = Store::from_env(paths.models_dir()).map_err(Failure::Store)?;
-    let listener = Listener::bind(&paths.socket, &paths.lock)?;
     let setup = Setup {
         config,
-        listener,
+        listener: listen(paths.clone())?,
+        notifier: Notifier::from_env(),
         platform: platform::native(),
         store,
         prepared_dir: paths.prepared_dir(),
@@ -125,6 +125,29 @@ fn start(args: &Args) -> Result<(), Failure> {
     });
     runtime.shutdown_timeout(RUNTIME_SHUTDOWN);
     Ok(result?)
+}
+
+/// Serves what a service manager has bound, else binds the socket. Who starts the daemon by hand and by a manager at once
+/// is told so by the lock.
+fn listen(mut paths: Paths) -> Result<Listener, ListenError> {
+    let inherited =
+        platform::inherited_sockets(ACTIVATION_NAME).map_err(ListenError::Activation)?;
+    if inherited.is_empty() {
+        return Listener::bind(&paths.socket, &paths.lock);
+    }
+    let expected = paths.socket.clone();
+    let listener = Listener::adopt(inherited, |path| {
+        paths.set_socket(path.to_owned());
+        paths.lock
+    })?;
+    if listener.path() != expected {
+        tracing::warn!(
+            inherited = %listener.path().display(),
+            expected = %expected.display(),
+            "the service manager's socket is not where clients look by default"
+        );
+    }
+    Ok(listener)
 }
 
 /// A file that somebody named has to exist; the usual one need not.

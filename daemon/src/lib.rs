@@ -14,10 +14,11 @@
 //! |---|---|
 //! | [`cli`] | arguments, exit codes, signals |
 //! | [`config`] | the file: keys, defaults, limits |
-//! | [`listener`] | the socket: permissions, lock, stale files, peers |
+//! | [`listener`] | the socket: permissions, lock, stale files, inherited ones, peers |
 //! | [`platform`] | readings from macOS and Linux; all `unsafe` |
 //! | `server`, `phase`, `health` | the gRPC server, its way from serving to its end, `grpc.health.v1` |
 //! | `service`, `generate`, `status` | `tandem.v1`: short calls, the one long call, introspection |
+//! | [`Notifier`] | what systemd hears about all this |
 //! | `convert`, `deadline`, `errors` | wire types in and out, `grpc-timeout`, the table of errors |
 //! | `entropy` | randomness, and whose texts help to guess |
 //! | `pair`, `loading` | one pair's state and room, the thread that loads |
@@ -34,6 +35,7 @@ mod health;
 pub mod listener;
 mod loading;
 mod logging;
+mod notify;
 mod pair;
 mod phase;
 pub mod platform;
@@ -57,6 +59,7 @@ use crate::config::{Config, format_bytes};
 use crate::entropy::Entropy;
 use crate::listener::{ListenError, Listener};
 use crate::loading::Loader;
+pub use crate::notify::Notifier;
 use crate::pair::Pair;
 use crate::phase::Lifecycle;
 use crate::platform::Platform;
@@ -72,10 +75,12 @@ const ENGINE_STOP: Duration = Duration::from_millis(500);
 pub struct Setup {
     /// What to serve, and how much of it.
     pub config: Config,
-    /// Where to serve it; the socket is removed when [`run`] returns.
+    /// Where to serve it; a socket that was bound for it is removed when [`run`] returns.
     pub listener: Listener,
+    /// Whom to tell about it.
+    pub notifier: Notifier,
     /// Readings of the machine.
-    pub platform: Box<dyn Platform>,
+    pub platform: Arc<dyn Platform>,
     /// Where models lie.
     pub store: Store,
     /// Where prepared weights are kept; made when it is needed.
@@ -122,14 +127,19 @@ pub async fn run(setup: Setup, signals: mpsc::Receiver<()>) -> Result<(), RunErr
     let Setup {
         config,
         listener,
+        notifier,
         platform,
         store,
         prepared_dir,
     } = setup;
     let system = |action| move |source| RunError::System { action, source };
     let socket_path = listener.path().to_owned();
-    let (socket, hold) = listener.into_parts();
-    let socket = tokio::net::UnixListener::from_std(socket).map_err(system("use the socket"))?;
+    let (sockets, hold) = listener.into_parts();
+    let sockets = sockets
+        .into_iter()
+        .map(tokio::net::UnixListener::from_std)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(system("use the socket"))?;
     let physical = platform
         .physical_memory()
         .map_err(system("read how much memory there is"))?;
@@ -144,9 +154,13 @@ pub async fn run(setup: Setup, signals: mpsc::Receiver<()>) -> Result<(), RunErr
         })
         .collect();
     let totals = Arc::new(Totals::default());
-    let (worker, mut engine_ended) =
-        Worker::start(pairs.len(), pairs.len() * capacity, Arc::clone(&totals))
-            .map_err(system("start the engine thread"))?;
+    let (worker, mut engine_ended) = Worker::start(
+        pairs.len(),
+        pairs.len() * capacity,
+        Arc::clone(&totals),
+        Arc::clone(&platform),
+    )
+    .map_err(system("start the engine thread"))?;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         pid = std::process::id(),
@@ -191,7 +205,8 @@ pub async fn run(setup: Setup, signals: mpsc::Receiver<()>) -> Result<(), RunErr
         totals,
         entropy: Entropy::default(),
     });
-    let result = server::serve(&daemon, socket, signals, &mut engine_ended).await;
+    tokio::spawn(notify::follow(Arc::clone(&daemon), notifier));
+    let result = server::serve(&daemon, sockets, signals, &mut engine_ended).await;
     worker.stop();
     if result.is_ok() {
         // So that requests which it still holds get their log lines; a step that takes longer is left behind.

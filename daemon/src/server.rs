@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{Stream, stream};
+use futures_util::{Stream, StreamExt as _, stream};
 use tandem_proto::v1::tandem_service_server::TandemServiceServer;
 use tandem_proto::{FILE_DESCRIPTOR_SET, SERVICE_NAME};
 use tokio::net::{UnixListener, UnixStream};
@@ -29,7 +29,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Serves until the first of `signals`, then drains until the second or the drain limit.
 pub(crate) async fn serve(
     daemon: &Arc<Daemon>,
-    listener: UnixListener,
+    listeners: Vec<UnixListener>,
     mut signals: mpsc::Receiver<()>,
     engine_ended: &mut oneshot::Receiver<()>,
 ) -> Result<(), RunError> {
@@ -62,8 +62,8 @@ pub(crate) async fn serve(
                 .map_err(RunError::Reflection)?,
         );
     let stop_accepting = draining(daemon.lifecycle.watch());
-    let mut serving =
-        tokio::spawn(router.serve_with_incoming_shutdown(connections(listener), stop_accepting));
+    let incoming = stream::select_all(listeners.into_iter().map(|one| connections(one).boxed()));
+    let mut serving = tokio::spawn(router.serve_with_incoming_shutdown(incoming, stop_accepting));
 
     tokio::select! {
         ended = &mut serving => {

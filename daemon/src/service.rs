@@ -32,7 +32,7 @@ use crate::worker::Worker;
 pub(crate) struct Daemon {
     pub(crate) config: Config,
     pub(crate) socket: PathBuf,
-    pub(crate) platform: Box<dyn Platform>,
+    pub(crate) platform: Arc<dyn Platform>,
     pub(crate) started: Instant,
     /// Most memory that all pairs together may use, in bytes.
     pub(crate) budget: u64,

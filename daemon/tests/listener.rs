@@ -1,8 +1,10 @@
 //! The rules of the socket, on a real file system.
 
 use std::fs::{self, Permissions};
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use tandem_daemon::listener::{ListenError, Listener};
@@ -162,4 +164,69 @@ fn a_foreign_owner_is_refused() {
         bind(&foreign.join("s")),
         Err(ListenError::ForeignOwner { .. })
     ));
+}
+
+fn adopt(sockets: Vec<OwnedFd>) -> Result<Listener, ListenError> {
+    Listener::adopt(sockets, |path| path.with_extension("lock"))
+}
+
+#[test]
+fn an_inherited_socket_is_served_and_left_in_place() {
+    let base = directory();
+    let paths = ["a", "b"].map(|name| base.path().join(name));
+    let sockets = paths
+        .iter()
+        .map(|path| UnixListener::bind(path).expect("bound").into())
+        .collect();
+    let listener = adopt(sockets).expect("adopted");
+    assert_eq!(listener.path(), paths[0]);
+    let error = adopt(vec![listening(&base.path().join("c"))]).map(|other| other.path().to_owned());
+    assert!(error.is_ok(), "another socket has another lock: {error:?}");
+    let (listeners, hold) = listener.into_parts();
+    assert_eq!(listeners.len(), 2);
+    for path in &paths {
+        UnixStream::connect(path).expect("accepts");
+    }
+    assert!(
+        matches!(bind(&paths[0]), Err(ListenError::AlreadyRunning { .. })),
+        "a daemon started by hand finds the lock taken"
+    );
+    drop((listeners, hold));
+    for path in &paths {
+        assert!(path.exists(), "{} is its maker's", path.display());
+    }
+}
+
+#[test]
+fn what_is_inherited_has_to_be_a_listening_unix_socket() {
+    let base = directory();
+    let path = base.path().join("s");
+    let why = |socket: OwnedFd| match adopt(vec![socket]) {
+        Err(error @ ListenError::Inherited { .. }) => error.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let file = fs::File::create(base.path().join("f")).expect("made");
+    assert!(why(file.into()).contains("not a socket"));
+    let datagram = UnixDatagram::bind(base.path().join("d")).expect("bound");
+    assert!(why(datagram.into()).contains("not a stream socket"));
+    let tcp = TcpListener::bind("127.0.0.1:0").expect("bound");
+    assert!(why(tcp.into()).contains("not a Unix socket"));
+    let (connected, _other) = UnixStream::pair().expect("a pair");
+    #[cfg(target_os = "linux")]
+    assert!(why(connected.into()).contains("listen(2)"));
+    #[cfg(not(target_os = "linux"))]
+    drop(connected);
+
+    assert!(matches!(adopt(vec![]), Err(ListenError::InheritedNoPath)));
+    drop(adopt(vec![listening(&path)]).expect("adopted"));
+    let held = bind(&base.path().join("other")).expect("bound");
+    let second = Listener::adopt(vec![listening(&base.path().join("t"))], |_| {
+        base.path().join("other.lock")
+    });
+    assert!(matches!(second, Err(ListenError::AlreadyRunning { .. })));
+    drop(held);
+}
+
+fn listening(path: &Path) -> OwnedFd {
+    UnixListener::bind(path).expect("bound").into()
 }

@@ -3,13 +3,13 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tandem_daemon::config::Config;
 use tandem_daemon::listener::Listener;
 use tandem_daemon::platform::FakePlatform;
-use tandem_daemon::{RunError, Setup, run};
+use tandem_daemon::{Notifier, RunError, Setup, run};
 use tandem_models::Store;
 use tandem_proto::v1::generate_request::Input;
 use tandem_proto::v1::tandem_service_client::TandemServiceClient;
@@ -40,10 +40,8 @@ impl Daemon {
         let setup = Setup {
             config,
             listener: Listener::bind(&socket, &directory.path().join("l")).unwrap(),
-            platform: Box::new(FakePlatform {
-                footprint: AtomicU64::new(7),
-                physical_memory: AtomicU64::new(10_000_000_000),
-            }),
+            notifier: Notifier::default(),
+            platform: Arc::new(FakePlatform::new(7, 10_000_000_000)),
             store: Store::from_env(directory.path().join("models")).unwrap(),
             prepared_dir: directory.path().join("prepared"),
         };

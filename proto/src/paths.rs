@@ -8,6 +8,10 @@ use std::path::{Path, PathBuf};
 /// Longest socket path in bytes that every supported system takes (`sun_path` of macOS less its terminating zero).
 pub const MAX_SOCKET_PATH_BYTES: usize = 103;
 
+/// Name under which a service manager passes the socket on to the daemon: the key under `Sockets` for launchd,
+/// `FileDescriptorName=` for systemd.
+pub const ACTIVATION_NAME: &str = "tandem";
+
 /// The files and directories of one user's Tandem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {

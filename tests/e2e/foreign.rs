@@ -19,7 +19,7 @@ const NOBODY: u32 = 65_534;
 
 /// Connects as another user. Linux keeps users per thread, and a socket's peer is who connected it, so one thread gives
 /// up its rights, connects, and hands the connection over.
-fn connect_as_nobody(socket: &Path) -> std::io::Result<UnixStream> {
+pub(crate) fn connect_as_nobody(socket: &Path) -> std::io::Result<UnixStream> {
     let socket = socket.to_owned();
     let connecting = std::thread::spawn(move || {
         let nobody = Uid::from_raw(NOBODY);
@@ -29,7 +29,7 @@ fn connect_as_nobody(socket: &Path) -> std::io::Result<UnixStream> {
     connecting.join().expect("connecting does not panic")
 }
 
-async fn channel_over(stream: UnixStream) -> Channel {
+pub(crate) async fn channel_over(stream: UnixStream) -> Channel {
     stream.set_nonblocking(true).unwrap();
     let mut stream = Some(TokioIo::new(
         tokio::net::UnixStream::from_std(stream).unwrap(),

@@ -1,6 +1,8 @@
 //! A real daemon, the default pair, a real socket. One file per question; the harness is the package `tandem-tests`.
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
+#[cfg(target_os = "linux")]
+mod activation;
 mod cancel;
 mod cli;
 mod config;
@@ -15,6 +17,8 @@ mod lifecycle;
 mod many;
 mod prepared;
 mod python;
+#[cfg(target_os = "linux")]
+mod service;
 mod status;
 mod stream;
 

@@ -20,19 +20,18 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    pub(crate) fn spawn(home: Home) -> Self {
-        let child = Self::launch(&home);
+    pub(crate) fn spawn(home: Home, command: Command) -> Self {
+        let child = Self::launch(&home, command);
         Self { home, child }
     }
 
-    fn launch(home: &Home) -> Child {
+    fn launch(home: &Home, mut command: Command) -> Child {
         let log = File::options()
             .create(true)
             .append(true)
             .open(log_path(home))
             .expect("the log can be opened");
-        home.command()
-            .args(["daemon", "run"])
+        command
             .env("TANDEM_LOG", "info")
             .stdout(log.try_clone().expect("a file handle can be duplicated"))
             .stderr(log)
@@ -141,8 +140,15 @@ impl Daemon {
                 .is_some(),
             "the daemon is still running"
         );
-        self.child = Self::launch(&self.home);
+        let mut command = self.home.command();
+        command.args(["daemon", "run"]);
+        self.relaunch(command);
         self.wait_until_serving().await;
+    }
+
+    /// Starts the process anew by a command of the test's, after it has ended.
+    pub fn relaunch(&mut self, command: Command) {
+        self.child = Self::launch(&self.home, command);
     }
 
     /// Returns a `tandem` command for this daemon, with its output captured.

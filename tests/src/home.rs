@@ -142,7 +142,13 @@ impl Home {
     /// Returns a `tandem` command that sees this directory and nothing of the user's settings, with no input.
     #[must_use]
     pub fn command(&self) -> Command {
-        let mut command = Command::new(&self.binary);
+        self.command_of(&self.binary)
+    }
+
+    /// Returns a command that runs another program with the same environment and no input.
+    #[must_use]
+    pub fn command_of(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
         for (name, _) in std::env::vars_os() {
             if name
                 .to_str()
@@ -171,7 +177,18 @@ impl Home {
     /// When the process cannot be started.
     #[must_use]
     pub fn spawn(self) -> Daemon {
-        Daemon::spawn(self)
+        let mut command = self.command();
+        command.args(["daemon", "run"]);
+        Daemon::spawn(self, command)
+    }
+
+    /// Starts the daemon by a command of the test's, such as one that passes a socket on.
+    ///
+    /// # Panics
+    /// When the process cannot be started.
+    #[must_use]
+    pub fn spawn_by(self, command: Command) -> Daemon {
+        Daemon::spawn(self, command)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The command line as types.
 
 mod sampling;
+mod service;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use tandem_client::{GenerateRequest, v1};
 
 use crate::commands::cache::CacheCommand;
 use sampling::SamplingArgs;
+pub(crate) use service::{InstallArgs, ServiceCommand, ServiceStatusArgs};
 
 /// Generate text with models that stay in memory
 #[derive(Debug, Parser)]
@@ -43,6 +45,9 @@ pub(crate) enum Command {
     /// Start, stop and watch the daemon
     #[command(subcommand)]
     Daemon(DaemonCommand),
+    /// Have the system start the daemon when it is needed
+    #[command(subcommand)]
+    Service(ServiceCommand),
     /// Print a script that completes arguments in a shell
     Completions {
         /// Shell to complete in

@@ -54,7 +54,7 @@ pub(crate) async fn restart(args: StopArgs) -> Result<(), Failure> {
 }
 
 /// Asks a process to end, and waits until it is gone.
-async fn end(pid: u32, limit: Duration) -> Result<(), Failure> {
+pub(crate) async fn end(pid: u32, limit: Duration) -> Result<(), Failure> {
     // 0 and negative numbers would address groups of processes.
     let process = i32::try_from(pid)
         .ok()

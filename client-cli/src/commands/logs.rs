@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tandem_client::Paths;
@@ -13,7 +14,11 @@ use crate::output::Output;
 const POLL: Duration = Duration::from_millis(200);
 
 pub(crate) async fn run(args: LogsArgs) -> Result<(), Failure> {
-    let path = Paths::from_env()?.log_file();
+    show(Paths::from_env()?.log_file(), args).await
+}
+
+/// Prints the end of a log, and what is added to it where that is asked for.
+pub(crate) async fn show(path: PathBuf, args: LogsArgs) -> Result<(), Failure> {
     let failed = |source| Failure::io(format!("read `{}`", path.display()), source);
     let mut file = match File::open(&path) {
         Err(source) if source.kind() == std::io::ErrorKind::NotFound => {

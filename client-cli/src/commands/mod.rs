@@ -8,5 +8,6 @@ mod input;
 pub(crate) mod logs;
 pub(crate) mod pull;
 pub(crate) mod run;
+pub(crate) mod service;
 pub(crate) mod status;
 pub(crate) mod tokenize;

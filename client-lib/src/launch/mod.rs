@@ -9,7 +9,7 @@ mod log;
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -105,6 +105,12 @@ impl Launcher {
     /// Returns [`LaunchError::NotFound`] where it is in none of them.
     pub fn find(paths: Paths) -> Result<Self, LaunchError> {
         Ok(Self::new(find::daemon()?, [], paths))
+    }
+
+    /// Returns the program that it starts, and its arguments.
+    #[must_use]
+    pub fn command(&self) -> (&Path, &[OsString]) {
+        (&self.program, &self.args)
     }
 
     /// Waits at most this long; 180 s otherwise.

@@ -57,6 +57,24 @@ pub enum ListenError {
         /// Its permission bits.
         mode: u32,
     },
+    /// What the service manager passed on cannot be served.
+    #[error(
+        "the service manager passed on descriptor {descriptor}, but {why}; its unit or property list has to name a Unix stream socket"
+    )]
+    Inherited {
+        /// The number of the descriptor.
+        descriptor: i32,
+        /// What it is instead.
+        why: &'static str,
+    },
+    /// A socket without a path cannot be found by clients, nor be locked.
+    #[error(
+        "the service manager passed on no socket with a path; its unit or property list has to name one"
+    )]
+    InheritedNoPath,
+    /// The service manager's sockets are not there.
+    #[error("cannot take the service manager's sockets: {0}")]
+    Activation(io::Error),
     /// The system refused.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {

@@ -1,9 +1,11 @@
 //! The daemon's socket: where it may be, who may use it, and that only one daemon serves it.
 //!
 //! Order matters and is the same each time: path length, directory, lock, what lies at the path, bind, permissions. A
-//! stale socket is unlinked only under the lock and after a connection to it failed.
+//! stale socket is unlinked only under the lock and after a connection to it failed. Sockets that a service manager has
+//! bound are taken as they are and stay when the daemon ends, so that connections wait for the next one.
 
 mod error;
+mod inherit;
 mod lock;
 mod peer;
 
@@ -21,19 +23,20 @@ use tandem_proto::paths::MAX_SOCKET_PATH_BYTES;
 
 use lock::Lock;
 
-/// A bound socket and what keeps it ours.
+/// Sockets and what keeps them ours.
 #[derive(Debug)]
 pub struct Listener {
-    listener: UnixListener,
+    /// Not empty.
+    listeners: Vec<UnixListener>,
     hold: SocketHold,
 }
 
-/// Keeps the lock, and removes the socket file when it is dropped.
+/// Keeps the lock, and removes a socket file that we made when it is dropped.
 #[derive(Debug)]
 pub struct SocketHold {
     path: PathBuf,
-    /// Device and inode of the socket file we made.
-    identity: (u64, u64),
+    /// Device and inode of the socket file we made; `None`: it is not ours to remove.
+    remove: Option<(u64, u64)>,
     _lock: Lock,
 }
 
@@ -62,31 +65,35 @@ impl Listener {
             .map_err(failed("configure"))?;
         let hold = SocketHold {
             path: path.to_owned(),
-            identity: (meta.dev(), meta.ino()),
+            remove: Some((meta.dev(), meta.ino())),
             _lock: lock,
         };
-        Ok(Self { listener, hold })
+        Ok(Self {
+            listeners: vec![listener],
+            hold,
+        })
     }
 
-    /// Returns the path of the socket.
+    /// Returns the path of the socket, or of the first one that was inherited.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.hold.path
     }
 
-    /// Separates the socket, which has to be closed as soon as nobody accepts any more, from what has to stay until the
-    /// daemon ends.
+    /// Separates the sockets, of which there is at least one and which have to be closed as soon as nobody accepts any
+    /// more, from what has to stay until the daemon ends.
     #[must_use]
-    pub fn into_parts(self) -> (UnixListener, SocketHold) {
-        (self.listener, self.hold)
+    pub fn into_parts(self) -> (Vec<UnixListener>, SocketHold) {
+        (self.listeners, self.hold)
     }
 }
 
 impl Drop for SocketHold {
     /// Removes the socket if it is still the one we made; somebody may have replaced it.
     fn drop(&mut self) {
-        let ours = fs::symlink_metadata(&self.path)
-            .is_ok_and(|meta| (meta.dev(), meta.ino()) == self.identity);
+        let Some(identity) = self.remove else { return };
+        let ours =
+            fs::symlink_metadata(&self.path).is_ok_and(|meta| (meta.dev(), meta.ino()) == identity);
         if ours && let Err(error) = fs::remove_file(&self.path) {
             tracing::warn!(socket = %self.path.display(), %error, "cannot remove the socket");
         }

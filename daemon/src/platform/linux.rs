@@ -1,15 +1,28 @@
 //! Linux, through procfs and control groups v2.
 
+mod cgroup;
 mod cores;
+mod inherit;
+mod meminfo;
+mod poll;
+mod psi;
+mod recent;
+mod watch;
 
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::time::Duration;
 
-use super::Platform;
+use super::{KeepAwake, OnPressure, Platform, Pressure, PressureWatch};
+use cgroup::Group;
+use watch::Source;
 
-/// Where control groups v2 are mounted by convention.
-const CGROUP_ROOT: &str = "/sys/fs/cgroup";
+/// How often to look where nothing tells: seldom, because an idle daemon is to cost nothing.
+const POLL: Duration = Duration::from_secs(10);
+/// How long a stall counts: two windows of a trigger, with a margin.
+const HOLD: Duration = Duration::from_secs(5);
 
 /// Reads `/proc` and `/sys`.
 #[derive(Clone, Copy, Debug)]
@@ -17,15 +30,16 @@ pub struct Linux;
 
 impl Platform for Linux {
     fn footprint(&self) -> io::Result<u64> {
+        // proc(5): the sums of /proc/PID/smaps.
         let text = fs::read_to_string("/proc/self/smaps_rollup")?;
-        Ok(kib_field(&text, "Private_Dirty")? + kib_field(&text, "Swap").unwrap_or(0))
+        let swapped = meminfo::kib_field(&text, "Swap").unwrap_or(0);
+        Ok(meminfo::kib_field(&text, "Private_Dirty")? + swapped)
     }
 
     fn physical_memory(&self) -> io::Result<u64> {
-        let total = kib_field(&fs::read_to_string("/proc/meminfo")?, "MemTotal")?;
-        let limit = fs::read_to_string("/proc/self/cgroup")
-            .ok()
-            .and_then(|text| smallest_cgroup_limit(Path::new(CGROUP_ROOT), &text));
+        let text = fs::read_to_string("/proc/meminfo")?;
+        let total = meminfo::kib_field(&text, "MemTotal")?;
+        let limit = Group::own().and_then(|group| group.limit());
         Ok(limit.map_or(total, |limit| limit.min(total)))
     }
 
@@ -36,41 +50,46 @@ impl Platform for Linux {
             .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
         cores::performance_cores(Path::new("/sys/devices"), allowed)
     }
+
+    fn recommended_working_set(&self) -> Option<u64> {
+        None
+    }
+
+    fn pressure(&self) -> io::Result<Pressure> {
+        // Kernels without pressure stall information, or where it is turned off, still say what is available.
+        let machine = psi::level(Path::new(psi::SYSTEM)).or_else(|_| meminfo::level())?;
+        let group = Group::own().and_then(|group| psi::level(&group.pressure_file()).ok());
+        Ok(machine.max(group.unwrap_or_default()))
+    }
+
+    fn watch_pressure(&self, on_change: OnPressure) -> io::Result<PressureWatch> {
+        let sources = sources(Path::new(psi::SYSTEM), Group::own());
+        if sources.iter().any(Source::is_trigger) {
+            return watch::watch(sources, HOLD, on_change);
+        }
+        tracing::debug!("the kernel tells no memory stalls by itself; looking now and then");
+        poll::watch(POLL, || Self.pressure(), on_change)
+    }
+
+    fn keep_awake(&self) -> KeepAwake {
+        // Whether and when an idle machine sleeps is the desktop's decision here, and mostly it does not.
+        KeepAwake::none()
+    }
 }
 
-/// Reads `Name:   123 kB` as bytes.
-fn kib_field(text: &str, name: &str) -> io::Result<u64> {
-    text.lines()
-        .find_map(|line| {
-            line.strip_prefix(name)?
-                .strip_prefix(':')?
-                .trim()
-                .strip_suffix("kB")?
-                .trim()
-                .parse::<u64>()
-                .ok()
-        })
-        .map(|kib| kib * 1024)
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("no field {name} in kB")))
+/// Takes the listening sockets that systemd has for this process under `name`; none where it has none.
+pub(super) fn inherited_sockets(name: &str) -> io::Result<Vec<OwnedFd>> {
+    inherit::sockets(name)
 }
 
-/// Returns the smallest `memory.max` of the process's group and the groups around it; `None`: no limit anywhere.
-fn smallest_cgroup_limit(root: &Path, proc_self_cgroup: &str) -> Option<u64> {
-    let path = proc_self_cgroup
-        .lines()
-        .find_map(|line| line.strip_prefix("0::"))?;
-    let group = root.join(path.trim_start_matches('/'));
-    group
-        .ancestors()
-        .take_while(|directory| directory.starts_with(root))
-        .filter_map(|directory| {
-            fs::read_to_string(directory.join("memory.max"))
-                .ok()?
-                .trim()
-                .parse()
-                .ok()
-        })
-        .min()
+/// Opens whatever tells of a shortage by itself: stalls of the machine, stalls of our group, and our group's limits.
+fn sources(machine: &Path, group: Option<Group>) -> Vec<Source> {
+    let mut sources = Source::stalls(machine);
+    if let Some(group) = group {
+        sources.extend(Source::stalls(&group.pressure_file()));
+        sources.extend(Source::limits(group));
+    }
+    sources
 }
 
 #[cfg(test)]
@@ -95,29 +114,17 @@ mod tests {
     }
 
     #[test]
-    fn the_tightest_group_counts() {
-        let root = tempfile::tempdir().unwrap();
-        let inner = root.path().join("user.slice/tandem.service");
-        fs::create_dir_all(&inner).unwrap();
-        let group = "0::/user.slice/tandem.service\n";
-        assert_eq!(smallest_cgroup_limit(root.path(), group), None);
-        fs::write(inner.join("memory.max"), "max\n").unwrap();
-        fs::write(root.path().join("user.slice/memory.max"), "1000000\n").unwrap();
-        assert_eq!(smallest_cgroup_limit(root.path(), group), Some(1_000_000));
-        fs::write(inner.join("memory.max"), "500000\n").unwrap();
-        assert_eq!(smallest_cgroup_limit(root.path(), group), Some(500_000));
-        assert_eq!(
-            smallest_cgroup_limit(root.path(), "1:memory:/v1-only\n"),
-            None
-        );
+    fn every_kernel_says_something_and_can_be_watched() {
+        Linux.pressure().unwrap();
+        let watch = Linux.watch_pressure(Box::new(|_| {})).unwrap();
+        drop(watch);
+        drop(Linux.keep_awake());
     }
 
     #[test]
-    fn fields_are_whole_names() {
-        assert_eq!(
-            kib_field("SwapPss: 1 kB\nSwap:   2 kB\n", "Swap").unwrap(),
-            2048
-        );
-        assert!(kib_field("Swap: many\n", "Swap").is_err());
+    fn what_is_not_there_is_no_source() {
+        let empty = tempfile::tempdir().unwrap();
+        let group = Group::find(empty.path(), "0::/");
+        assert_eq!(sources(&empty.path().join("memory"), group).len(), 0);
     }
 }

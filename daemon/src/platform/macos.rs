@@ -1,8 +1,14 @@
-//! macOS, through Mach and sysctl.
+//! macOS, through Mach, sysctl, libdispatch, IOKit and launchd.
+
+mod awake;
+mod gpu;
+mod inherit;
+mod pressure;
 
 use std::ffi::CStr;
 use std::io;
 use std::mem;
+use std::os::fd::OwnedFd;
 
 use mach2::kern_return::KERN_SUCCESS;
 use mach2::message::mach_msg_type_number_t;
@@ -11,7 +17,7 @@ use mach2::task_info::{TASK_VM_INFO, task_info_t, task_vm_info};
 use mach2::traps::mach_task_self;
 use mach2::vm_types::{integer_t, natural_t};
 
-use super::Platform;
+use super::{KeepAwake, OnPressure, Platform, Pressure, PressureWatch};
 
 /// Asks the kernel.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +55,27 @@ impl Platform for MacOs {
             .ok()
             .and_then(|cores| usize::try_from(cores).ok())
     }
+
+    fn recommended_working_set(&self) -> Option<u64> {
+        gpu::recommended_working_set()
+    }
+
+    fn pressure(&self) -> io::Result<Pressure> {
+        pressure::level()
+    }
+
+    fn watch_pressure(&self, on_change: OnPressure) -> io::Result<PressureWatch> {
+        Ok(pressure::watch(on_change))
+    }
+
+    fn keep_awake(&self) -> KeepAwake {
+        awake::keep_awake()
+    }
+}
+
+/// Takes the listening sockets that launchd has for this process under `name`; none where it has none.
+pub(super) fn inherited_sockets(name: &str) -> io::Result<Vec<OwnedFd>> {
+    inherit::sockets(name)
 }
 
 /// Reads an integer of four or eight bytes.

@@ -4,18 +4,37 @@
 
 use std::fmt::Debug;
 use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 mod fake;
+mod guard;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "macos")]
 mod macos;
 
 pub use fake::FakePlatform;
+pub use guard::{KeepAwake, PressureWatch};
 #[cfg(target_os = "linux")]
 pub use linux::Linux;
 #[cfg(target_os = "macos")]
 pub use macos::MacOs;
+
+/// How short of memory the system says it is.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Pressure {
+    /// There is enough.
+    #[default]
+    Normal,
+    /// What can be spared should be given back.
+    Warn,
+    /// What is not given back soon costs everybody dearly: the system is about to end processes, or stalls.
+    Critical,
+}
+
+/// What to call with each new level.
+pub type OnPressure = Box<dyn Fn(Pressure) + Send + Sync>;
 
 /// Readings of the machine and of this process.
 pub trait Platform: Debug + Send + Sync {
@@ -36,15 +55,46 @@ pub trait Platform: Debug + Send + Sync {
     /// Returns how many physical performance cores this process may run on, threads of one core counted once; `None`
     /// where the system does not say.
     fn performance_cores(&self) -> Option<usize>;
+
+    /// Returns the memory in bytes that the GPU recommends to use at most; `None` where there is no such limit.
+    fn recommended_working_set(&self) -> Option<u64>;
+
+    /// Returns how short of memory the system says it is now.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    fn pressure(&self) -> io::Result<Pressure>;
+
+    /// Calls `on_change` from a thread of its own whenever the level changes, until the guard drops; a call in progress
+    /// then may still end. The level counts as normal before the first call. A shortage that began before may be told
+    /// late or never: ask [`Platform::pressure`] once.
+    ///
+    /// # Errors
+    /// When the system offers no way to be told.
+    fn watch_pressure(&self, on_change: OnPressure) -> io::Result<PressureWatch>;
+
+    /// Keeps the system from sleeping for want of a user until the guard drops, where it would; a refusal is logged.
+    fn keep_awake(&self) -> KeepAwake;
+}
+
+/// Takes the listening sockets that the service manager has opened for this process under `name`; none where it did not.
+///
+/// # Errors
+/// When it says that there are some, and they are not there.
+pub fn inherited_sockets(name: &str) -> io::Result<Vec<OwnedFd>> {
+    #[cfg(target_os = "linux")]
+    return linux::inherited_sockets(name);
+    #[cfg(target_os = "macos")]
+    return macos::inherited_sockets(name);
 }
 
 /// Returns the platform this build runs on.
 #[must_use]
-pub fn native() -> Box<dyn Platform> {
+pub fn native() -> Arc<dyn Platform> {
     #[cfg(target_os = "linux")]
-    return Box::new(Linux);
+    return Arc::new(Linux);
     #[cfg(target_os = "macos")]
-    return Box::new(MacOs);
+    return Arc::new(MacOs);
     #[cfg(not(any(target_os = "linux", target_os = "macos")))]
     compile_error!("Tandem runs on macOS and Linux");
 }

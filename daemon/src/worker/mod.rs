@@ -4,6 +4,7 @@
 //!
 //! It must not know gRPC or files: loading happens elsewhere and hands a ready engine over.
 
+mod awake;
 mod decode;
 mod lane;
 
@@ -15,9 +16,11 @@ use tandem_engine::Request;
 use tokio::sync::oneshot;
 
 use crate::pair::{Pair, Reservation, Warm};
+use crate::platform::Platform;
 use crate::record::{Record, Totals};
 use crate::replies::Sink;
 
+use awake::Awake;
 pub(crate) use decode::Decode;
 use lane::Lane;
 
@@ -65,6 +68,7 @@ impl Worker {
         pairs: usize,
         requests: usize,
         totals: Arc<Totals>,
+        platform: Arc<dyn Platform>,
     ) -> std::io::Result<(Self, oneshot::Receiver<()>)> {
         let (commands, inbox) = sync_channel(requests + pairs + SPARE_COMMANDS);
         let lanes = std::iter::repeat_with(|| None).take(pairs).collect();
@@ -77,6 +81,7 @@ impl Worker {
                     inbox,
                     lanes,
                     totals,
+                    awake: Awake::new(platform),
                 }
                 .run();
             })?;
@@ -118,6 +123,7 @@ struct EngineThread {
     /// By pair index; `None`: not loaded, or lost.
     lanes: Vec<Option<Lane>>,
     totals: Arc<Totals>,
+    awake: Awake,
 }
 
 impl EngineThread {
@@ -147,8 +153,10 @@ impl EngineThread {
     }
 
     /// Returns the next command if there is one; waits for it if there is nothing else to do.
-    fn next_command(&self) -> Result<Option<Command>, ()> {
-        if self.lanes.iter().flatten().any(Lane::has_requests) {
+    fn next_command(&mut self) -> Result<Option<Command>, ()> {
+        let busy = self.lanes.iter().flatten().any(Lane::has_requests);
+        self.awake.follow(busy);
+        if busy {
             match self.inbox.try_recv() {
                 Ok(command) => Ok(Some(command)),
                 Err(TryRecvError::Empty) => Ok(None),

@@ -11,6 +11,7 @@ use tonic::Status;
 
 use super::*;
 use crate::config::PairConfig;
+use crate::platform::FakePlatform;
 use crate::replies::{self, Finished, Replies, Reply};
 
 /// Room of each pair.
@@ -66,13 +67,20 @@ pub(super) struct Rig {
     pub(super) worker: Worker,
     pub(super) pairs: Vec<Arc<Pair>>,
     pub(super) totals: Arc<Totals>,
+    pub(super) platform: FakePlatform,
 }
 
 impl Rig {
     pub(super) fn new(engines: Vec<impl FnMut() + Send + 'static>, max_sequences: usize) -> Self {
         let totals = Arc::new(Totals::default());
-        let (worker, _) =
-            Worker::start(engines.len(), engines.len() * CAPACITY, Arc::clone(&totals)).unwrap();
+        let platform = FakePlatform::default();
+        let (worker, _) = Worker::start(
+            engines.len(),
+            engines.len() * CAPACITY,
+            Arc::clone(&totals),
+            Arc::new(platform.clone()),
+        )
+        .unwrap();
         let mut pairs = Vec::new();
         for (index, before_step) in engines.into_iter().enumerate() {
             let loaded = tiny::load();
@@ -102,6 +110,7 @@ impl Rig {
             worker,
             pairs,
             totals,
+            platform,
         }
     }
 

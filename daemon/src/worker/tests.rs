@@ -182,3 +182,16 @@ async fn stopping_ends_streams_with_an_error() {
     let (_, end) = read(replies).await;
     assert_eq!(end.unwrap_err().code(), Code::Internal);
 }
+
+#[tokio::test]
+async fn the_system_is_kept_awake_while_a_request_runs() {
+    let (rig, go) = Rig::paced(4);
+    assert_eq!(rig.platform.awake(), 0);
+    let mut replies = rig.submit(0, vec![1], 2);
+    go.send(()).unwrap();
+    assert!(matches!(replies.next().await, Some(Reply::Chunk(_))));
+    assert_eq!(rig.platform.awake(), 1, "one guard, whatever the requests");
+    go.send(()).unwrap();
+    read(replies).await.1.unwrap();
+    eventually(|| rig.platform.awake() == 0);
+}
