@@ -76,6 +76,7 @@ fn run(
         drafters: None,
         draft_length: None,
         logprobs: None,
+        draft_width: None,
         deadline: None,
         entropy: 1,
     };

@@ -147,7 +147,8 @@ impl StepPlan {
         let known = confidence.and_then(|confidence| calibration.at(sibling, confidence));
         let rate = view.estimate(known, depth, sibling, confidence);
         let survival = seat.survival(kind, depth, parent_survival, rate);
-        if seat.left(depth) == 0 || self.drafted >= self.costs.most_rows() {
+        let too_wide = seat.width.is_some_and(|width| sibling >= width);
+        if too_wide || seat.left(depth) == 0 || self.drafted >= self.costs.most_rows() {
             return None;
         }
         let pays = match seat.length {

@@ -91,6 +91,8 @@ pub(super) struct Seat {
     pub(super) max_depth: usize,
     /// Most nodes, where a policy other than goodput sets it.
     pub(super) length: Option<usize>,
+    /// Most siblings that a drafter may propose, where that is limited.
+    pub(super) width: Option<usize>,
     /// Whether the ledger bounds it.
     pub(super) bounded: bool,
     /// Seconds that its drafts may still cost.
