@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use tandem_bench::BenchError;
 use tandem_client::launch::LaunchError;
 use tandem_client::{Error, PathsError};
 use tandem_models::PullError;
@@ -26,6 +27,12 @@ pub(crate) enum Failure {
     Pull(#[from] PullError),
     #[error(transparent)]
     Cache(#[from] StoreError),
+    #[error(transparent)]
+    Bench(#[from] BenchError),
+    #[error(
+        "the methods did not all give the same texts, which the daemon promises; the report says where"
+    )]
+    TextsDiffer,
     #[error("no prepared weights are called `{0}`; `tandem cache list` shows what there is")]
     NotCached(String),
     #[error("{0}")]
@@ -66,7 +73,8 @@ impl Failure {
     fn exit_code(&self) -> u8 {
         match self {
             Self::OutputClosed => 0,
-            Self::Client(error) => client_exit_code(error),
+            Self::Client(error) | Self::Bench(BenchError::Client(error)) => client_exit_code(error),
+            Self::Bench(error) => bench_exit_code(error),
             Self::Usage(_) => EXIT_USAGE,
             Self::Paths(_) => EXIT_CONFIG,
             // Without its models, the daemon could not serve.
@@ -76,8 +84,23 @@ impl Failure {
             | Self::NoLog(_)
             | Self::StillRunning { .. }
             | Self::Cache(_)
+            | Self::TextsDiffer
             | Self::NotCached(_) => EXIT_FAILED,
         }
+    }
+}
+
+fn bench_exit_code(error: &BenchError) -> u8 {
+    match error {
+        BenchError::Prompts { .. } | BenchError::Nothing(_) | BenchError::Report { .. } => {
+            EXIT_USAGE
+        }
+        BenchError::SocketPath(_) => EXIT_CONFIG,
+        BenchError::Spawn { .. }
+        | BenchError::Exited { .. }
+        | BenchError::NotLoaded { .. }
+        | BenchError::TimedOut { .. } => EXIT_UNAVAILABLE,
+        _ => EXIT_FAILED,
     }
 }
 

@@ -1,6 +1,7 @@
 //! A real daemon, the default pair, a real socket. One file per question; the harness is the package `tandem-tests`.
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
+mod bench;
 mod cancel;
 mod cli;
 mod config;
