@@ -256,17 +256,16 @@ mod tests {
     #[test]
     fn ticks_are_round_and_inside() {
         let ticks = |values, pixels| {
-            Scale::new(values, (0.0, pixels))
-                .ticks()
+            let ticks = Scale::new(values, (0.0, pixels)).ticks();
+            ticks
+                .map(|tick| format!("{tick:.1}"))
                 .collect::<Vec<_>>()
+                .join(" ")
         };
-        assert_eq!(ticks((0.0, 4.0), 300.0), [0.0, 1.0, 2.0, 3.0, 4.0]);
-        assert_eq!(
-            ticks((0.5, 1.2), 300.0),
-            [0.6, 0.8, 1.0, 1.2000000000000002]
-        );
-        assert_eq!(ticks((0.0, 17.0), 350.0), [0.0, 5.0, 10.0, 15.0]);
-        assert!(ticks((0.0, 0.0), 350.0).len() <= 1);
+        assert_eq!(ticks((0.0, 4.0), 300.0), "0.0 1.0 2.0 3.0 4.0");
+        assert_eq!(ticks((0.5, 1.2), 300.0), "0.6 0.8 1.0 1.2");
+        assert_eq!(ticks((0.0, 17.0), 350.0), "0.0 5.0 10.0 15.0");
+        assert!(ticks((0.0, 0.0), 350.0).len() <= 3, "a range of nothing");
     }
 
     #[test]

@@ -13,6 +13,8 @@ const TOP: f64 = 110.0;
 const BOTTOM: f64 = 386.0;
 const LEFT: (f64, f64) = (66.0, 400.0);
 const RIGHT: (f64, f64) = (488.0, 720.0);
+/// Counts that are written below.
+const MARKS: [u32; 6] = [1, 2, 4, 8, 12, 16];
 /// Least distance of labels that lie above each other.
 const LABEL: f64 = 15.0;
 
@@ -47,9 +49,7 @@ fn rows(canvas: &mut Canvas, curve: &[(u32, Spread)], most: u32) {
     let across = Scale::new((1.0, f64::from(most)), (LEFT.0 + 8.0, LEFT.1 - 8.0));
     let up = Scale::new((0.0, highest), (BOTTOM, TOP));
     canvas.y_axis(up, LEFT, |tick| format!("{tick:.1}"));
-    canvas.x_axis(across, (BOTTOM, BOTTOM), "rows m", |tick| {
-        format!("{tick:.0}")
-    });
+    counts(canvas, across, most, "rows m");
     let end = highest.min(f64::from(most));
     canvas.dashes(
         (across.at(1.0), up.at(1.0)),
@@ -89,6 +89,22 @@ fn rows(canvas: &mut Canvas, curve: &[(u32, Spread)], most: u32) {
     canvas.line(points.collect(), 2, BLUE);
 }
 
+/// Writes counts below a panel, and what they count.
+fn counts(canvas: &mut Canvas, across: Scale, most: u32, name: &str) {
+    let marks = || {
+        MARKS
+            .into_iter()
+            .filter(|mark| *mark <= most)
+            .map(f64::from)
+    };
+    for mark in marks() {
+        let at = (across.at(mark), BOTTOM + 14.0);
+        canvas.text(at, format!("{mark:.0}"), Align::Centre, MUTED);
+    }
+    let middle = (across.at(1.0) + across.at(f64::from(most))) / 2.0;
+    canvas.text((middle, BOTTOM + 34.0), name, Align::Centre, MUTED);
+}
+
 fn even(canvas: &mut Canvas, report: &Report, curve: &[(u32, Spread)], most: u32) {
     let Some((method, draft)) =
         drafter(report).and_then(|method| Some((method, draft_cost(report, method)?)))
@@ -109,12 +125,7 @@ fn even(canvas: &mut Canvas, report: &Report, curve: &[(u32, Spread)], most: u32
     );
     let up = Scale::new((0.0, 1.0), (BOTTOM, TOP));
     canvas.y_axis(up, RIGHT, |tick| format!("{tick:.1}"));
-    canvas.x_axis(
-        across,
-        (BOTTOM, BOTTOM),
-        "tokens drafted in a step",
-        |tick| format!("{tick:.0}"),
-    );
+    counts(canvas, across, most, "tokens drafted in a step");
     let points: Vec<(f64, f64)> = (1..=most)
         .filter_map(|length| {
             let even = break_even(length as usize, step_cost(curve, draft, length)?)?;

@@ -1,7 +1,7 @@
 //! Acceptance by position in the draft: a panel for each category.
 
 use super::canvas::{Align, Canvas, Scale};
-use super::theme::{TEXT, of};
+use super::theme::{MUTED, TEXT, of};
 use crate::Report;
 use crate::method::Method;
 use crate::report::Chain;
@@ -44,6 +44,9 @@ pub(super) fn draw(report: &Report) -> Option<Canvas> {
         };
         canvas.text((x + 12.0, 80.0), name, Align::Left, TEXT);
     }
+    let x = 30.0 + 190.0 * methods.len() as f64;
+    let figures = "figures: acceptance of a token, given the one before";
+    canvas.text((x, 80.0), figures, Align::Left, MUTED);
     for (index, category) in categories.iter().enumerate() {
         let corner = (
             24.0 + (index % COLUMNS) as f64 * PANEL.0,
@@ -61,6 +64,8 @@ pub(super) fn draw(report: &Report) -> Option<Canvas> {
             &methods,
         );
     }
+    let below = (f64::from(WIDTH) / 2.0, height - 46.0);
+    canvas.text(below, "position in the draft", Align::Centre, MUTED);
     canvas.source(&super::source(report));
     Some(canvas)
 }
@@ -83,12 +88,7 @@ fn panel(
     });
     for position in [1, 2, 4, 6, 8] {
         let x = across.at(f64::from(position));
-        canvas.text(
-            (x, top + 148.0),
-            position.to_string(),
-            Align::Centre,
-            super::theme::MUTED,
-        );
+        canvas.text((x, top + 148.0), position.to_string(), Align::Centre, MUTED);
     }
     let mut overall = left + PANEL.0 - 16.0;
     for method in methods.iter().rev() {

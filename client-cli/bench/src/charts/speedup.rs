@@ -32,11 +32,13 @@ pub(super) fn draw(report: &Report) -> Option<Canvas> {
     };
     let most = all().map(|spread| spread.high).fold(1.2, f64::max);
     let least = all().map(|spread| spread.low).fold(0.8, f64::min);
-    let scale = Scale::new(((least - 0.1).max(0.0), most + 0.25), (LEFT, RIGHT));
+    // Room for figures on both sides.
+    let room = (most - least) * 0.08;
+    let scale = Scale::new(((least - room).max(0.0), most + room), (LEFT, RIGHT));
     let mut canvas = Canvas::new(
         (WIDTH, bottom as u32 + 78),
         "Speed over plain decoding, by kind of text",
-        "dot: median; bar: quartiles over prompts and rounds; right of the line is faster",
+        "dot: median (all: geometric mean over prompts); bar: quartiles over prompts and rounds",
     );
     let mut y = TOP;
     for (index, (_, rows)) in groups.iter().enumerate() {
@@ -80,13 +82,16 @@ fn draw_row(canvas: &mut Canvas, scale: Scale, y: f64, (method, spread): Row) {
         ink,
     );
     canvas.dot((scale.at(spread.median), y), 5, ink);
+    let figure = format!("{:.2}", spread.median);
     let end = scale.at(spread.high).max(scale.at(spread.median) + 3.0);
-    canvas.text(
-        (end + 8.0, y),
-        format!("{:.2}", spread.median),
-        Align::Left,
-        TEXT,
-    );
+    // The line of plain decoding must not run through the figure.
+    let plain = scale.at(1.0);
+    if (end..end + 36.0).contains(&plain) {
+        let begin = scale.at(spread.low).min(scale.at(spread.median) - 3.0);
+        canvas.text((begin - 8.0, y), figure, Align::Right, TEXT);
+    } else {
+        canvas.text((end + 8.0, y), figure, Align::Left, TEXT);
+    }
 }
 
 /// Categories with the rows of their methods, then all together.

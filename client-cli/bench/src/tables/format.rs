@@ -38,6 +38,7 @@ pub fn bytes(count: u64) -> String {
     let mib = count as f64 / f64::from(1 << 20);
     match mib {
         0.0 => "0".to_owned(),
+        ..0.1 => format!("{:.0} KiB", mib * 1024.0),
         ..10.0 => format!("{mib:.1} MiB"),
         ..1024.0 => format!("{mib:.0} MiB"),
         _ => format!("{:.2} GiB", mib / 1024.0),
@@ -56,6 +57,7 @@ mod tests {
     #[test]
     fn figures_have_units_and_spread() {
         assert_eq!(bytes(0), "0");
+        assert_eq!(bytes(9000), "9 KiB");
         assert_eq!(bytes(3 << 19), "1.5 MiB");
         assert_eq!(bytes(112 << 20), "112 MiB");
         assert_eq!(bytes(5 << 29), "2.50 GiB");

@@ -57,8 +57,7 @@ pub fn markdown(report: &Report) -> String {
 pub fn terminal(report: &Report) -> String {
     let mut text = String::new();
     for line in circumstances(report) {
-        text.push_str(&line);
-        text.push('\n');
+        text.push_str(&table::wrapped(&line, ""));
     }
     for table in tables(report) {
         text.push('\n');
@@ -66,8 +65,7 @@ pub fn terminal(report: &Report) -> String {
     }
     text.push('\n');
     for line in findings(report) {
-        text.push_str(&line);
-        text.push('\n');
+        text.push_str(&table::wrapped(&line, ""));
     }
     text
 }

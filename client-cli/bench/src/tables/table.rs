@@ -49,7 +49,7 @@ impl Table {
             text.push_str(&line(row, &widths));
         }
         for note in &self.notes {
-            text.push_str(&format!("  {note}\n"));
+            text.push_str(&wrapped(note, "  "));
         }
         text
     }
@@ -92,6 +92,24 @@ impl Table {
     }
 }
 
+/// Breaks a text into lines that a terminal shows whole.
+pub(super) fn wrapped(text: &str, indent: &str) -> String {
+    const WIDTH: usize = 100;
+    let mut lines = vec![indent.to_owned()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is a first line");
+        if line.len() > indent.len() && line.chars().count() + word.chars().count() >= WIDTH {
+            lines.push(format!("{indent}{word}"));
+        } else {
+            if line.len() > indent.len() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
 fn line(cells: &[String], widths: &[usize]) -> String {
     let empty = String::new();
     let padded: Vec<String> = widths
@@ -127,6 +145,14 @@ mod tests {
             table().terminal(),
             "Speed\nmethod         a|b  c\n─────────────────────\nnone           1.0  –\ndraft model  ×12.5\n  a note\n"
         );
+    }
+
+    #[test]
+    fn long_notes_are_broken_between_words() {
+        let text = wrapped(&"word ".repeat(40), "  ");
+        assert!(text.lines().count() == 3 && text.lines().all(|line| line.starts_with("  word")));
+        assert!(text.lines().all(|line| line.len() <= 100), "{text}");
+        assert_eq!(text.split_whitespace().count(), 40);
     }
 
     #[test]
