@@ -30,12 +30,28 @@ impl<'a> Fleet<'a> {
         }
     }
 
+    /// Meets the daemon that serves already, where that is to be measured.
+    pub(super) async fn attach(&mut self) -> Result<(), BenchError> {
+        if let Service::Running { client, .. } = &self.setup.service {
+            self.status(&client.clone()).await?;
+        }
+        Ok(())
+    }
+
     /// Why this method cannot be measured; `None` where it can.
     pub(super) async fn lacks(&mut self, method: Method) -> Result<Option<String>, BenchError> {
         let Service::Private { pair, .. } = &self.setup.service else {
             return self.running_lacks(method).await;
         };
-        let drafts = method.drafts(pair.usual.drafts);
+        let (usual, drafts) = (pair.usual.drafts, method.drafts(pair.usual.drafts));
+        if drafts == Drafts::Own && drafts != usual {
+            // Nobody has asked this pair to draft for itself yet, and not every target can.
+            return match self.shared(method).await {
+                Ok(_) => Ok(None),
+                Err(BenchError::NotLoaded { problem, .. }) => Ok(Some(problem)),
+                Err(error) => Err(error),
+            };
+        }
         Ok(
             (!pair.has(drafts))
                 .then(|| "the pair has no draft model; --draft names one".to_owned()),

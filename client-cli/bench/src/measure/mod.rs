@@ -63,12 +63,13 @@ pub async fn measure(
         what: "looking at the machine",
         parts: 1,
     });
-    let watch = Watch::begin();
+    let mut fleet = Fleet::new(setup);
+    fleet.attach().await?;
+    let watch = Watch::begin(&fleet.pids());
     for warning in watch.warnings() {
         progress(Progress::Warning(warning));
     }
     let meter = Meter::open();
-    let mut fleet = Fleet::new(setup);
     let (methods, absent) = available(setup, &mut fleet).await?;
     if setup.prompts.is_empty() {
         return Err(BenchError::Nothing("there is no prompt to ask".to_owned()));

@@ -99,12 +99,12 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Looks at the machine for about a second.
-    pub(crate) fn begin() -> Self {
+    /// Looks at the machine for about a second; `ours` are processes that work for us already.
+    pub(crate) fn begin(ours: &[u32]) -> Self {
         let load = cpu::load();
-        let before = Times::read(&[]);
+        let before = Times::read(ours);
         std::thread::sleep(WATCH);
-        let others_before = shares(before, Times::read(&[])).map(|shares| shares.others);
+        let others_before = shares(before, Times::read(ours)).map(|shares| shares.others);
         Self {
             quiet: Quiet {
                 load,
@@ -112,7 +112,7 @@ impl Watch {
                 unsteady_before: probe::unsteady(),
                 ..Quiet::default()
             },
-            begin: Times::read(&[]),
+            begin: Times::read(ours),
         }
     }
 

@@ -131,6 +131,8 @@ impl Args {
         if let Some(rounds) = self.rounds {
             let rounds = usize::from(rounds);
             (extent.rounds, extent.long_rounds, extent.cost_rounds) = (rounds, rounds, rounds);
+            // Whoever says how often means it.
+            extent.limit = None;
         }
         if let Some(tokens) = self.tokens {
             extent.tokens = tokens;
