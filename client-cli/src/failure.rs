@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::{ExitCode, ExitStatus};
 
+use tandem_bench::BenchError;
 use tandem_client::launch::LaunchError;
 use tandem_client::{Error, PathsError};
 use tandem_launchd::ServiceError;
@@ -38,6 +39,12 @@ pub(crate) enum Failure {
     Tool { program: String, status: ExitStatus },
     #[error("the daemon would not start: {0}")]
     Config(String),
+    #[error(transparent)]
+    Bench(#[from] BenchError),
+    #[error(
+        "the methods did not all give the same texts, which the daemon promises; the report says where"
+    )]
+    TextsDiffer,
     #[error("no prepared weights are called `{0}`; `tandem cache list` shows what there is")]
     NotCached(String),
     #[error("{0}")]
@@ -78,7 +85,8 @@ impl Failure {
     fn exit_code(&self) -> u8 {
         match self {
             Self::OutputClosed => 0,
-            Self::Client(error) => client_exit_code(error),
+            Self::Client(error) | Self::Bench(BenchError::Client(error)) => client_exit_code(error),
+            Self::Bench(error) => bench_exit_code(error),
             Self::Usage(_) => EXIT_USAGE,
             Self::Paths(_) | Self::Config(_) => EXIT_CONFIG,
             Self::Service(ServiceError::NoCommand { .. } | ServiceError::NoSession { .. })
@@ -92,6 +100,7 @@ impl Failure {
             | Self::Cache(_)
             | Self::Service(_)
             | Self::Tool { .. }
+            | Self::TextsDiffer
             | Self::NotCached(_) => EXIT_FAILED,
         }
     }
@@ -103,6 +112,20 @@ fn after(last_end: &str) -> String {
         return String::new();
     }
     format!("; it ended last with {last_end}")
+}
+
+fn bench_exit_code(error: &BenchError) -> u8 {
+    match error {
+        BenchError::Prompts { .. } | BenchError::Nothing(_) | BenchError::Report { .. } => {
+            EXIT_USAGE
+        }
+        BenchError::SocketPath(_) => EXIT_CONFIG,
+        BenchError::Spawn { .. }
+        | BenchError::Exited { .. }
+        | BenchError::NotLoaded { .. }
+        | BenchError::TimedOut { .. } => EXIT_UNAVAILABLE,
+        _ => EXIT_FAILED,
+    }
 }
 
 fn client_exit_code(error: &Error) -> u8 {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tandem_client::v1::generate_complete::MatchedStop;
 use tandem_client::v1::{
     DraftMethod, GenerateChunk, GenerateComplete, LoadProgress, MemoryStatus, ModelInfo, PairInfo,
-    PairStatus, SpeculationStats, StatusResponse, TokenizeResponse,
+    PairStatus, SpeculationStats, StatusResponse, StepCost, TokenizeResponse,
 };
 
 use crate::summary::{milliseconds, tokens_per_second};
@@ -102,6 +102,16 @@ fn pair(pair: &PairStatus) -> Value {
         "queue_capacity": pair.queue_capacity,
         "memory": memory(pair.memory),
         "speculation": speculation(pair.speculation.as_ref()),
+        "step_costs": pair.step_costs.iter().map(step_cost).collect::<Vec<_>>(),
+    })
+}
+
+fn step_cost(cost: &StepCost) -> Value {
+    json!({
+        "positions": cost.positions,
+        "rows": cost.rows,
+        "ms": cost.seconds * 1e3,
+        "samples": cost.samples,
     })
 }
 

@@ -56,6 +56,7 @@ fn client_main(command: Command) -> ExitCode {
 
 async fn dispatch(command: Command) -> Result<(), Failure> {
     match command {
+        Command::Bench(args) => commands::bench::run(args).await,
         Command::Run(args) => commands::run::run(args).await,
         Command::Chat(args) => commands::chat::run(args).await,
         Command::Status(args) => commands::status::run(args).await,

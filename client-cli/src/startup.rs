@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use tandem_client::launch::{Launcher, Outcome, Progress};
+use tandem_bench::Program;
+use tandem_client::launch::{Launcher, Outcome, Progress, find_daemon};
 use tandem_client::{Client, Error, Paths, Retry};
 use tandem_models::{ModelRef, PullError, Store};
 
@@ -52,8 +53,20 @@ pub(crate) async fn start(client: &Client, paths: &Paths, quiet: bool) -> Result
 
 /// Fetches the configured models that are missing, so that the daemon never has to.
 pub(crate) fn ensure_models(paths: &Paths, quiet: bool) -> Result<(), Failure> {
+    ensure_fetched(paths, configured_models(paths), quiet)
+}
+
+/// Fetches those of these models that are missing.
+///
+/// # Errors
+/// Where no source has one of them.
+pub(crate) fn ensure_fetched(
+    paths: &Paths,
+    models: Vec<ModelRef>,
+    quiet: bool,
+) -> Result<(), Failure> {
     let store = Store::from_env(paths.models_dir()).map_err(PullError::from)?;
-    for model in configured_models(paths) {
+    for model in models {
         let is_remote = matches!(model, ModelRef::Hub(_));
         if is_remote && store.locate(&model).map_err(PullError::from)?.is_none() {
             pull::fetch(&store, &model, quiet)?;
@@ -98,6 +111,26 @@ fn configured_models(paths: &Paths) -> Vec<ModelRef> {
     } else {
         vec![ModelRef::default_target(), ModelRef::default_draft()]
     }
+}
+
+/// Returns the program that a private daemon is started with.
+///
+/// # Errors
+/// Where there is none.
+pub(crate) fn program() -> Result<Program, Failure> {
+    let named = std::env::var_os("TANDEM_DAEMON").filter(|program| !program.is_empty());
+    if cfg!(feature = "daemon") && named.is_none() {
+        let path =
+            std::env::current_exe().map_err(|source| Failure::io("find this program", source))?;
+        return Ok(Program {
+            path,
+            args: vec!["daemon".into(), "run".into()],
+        });
+    }
+    Ok(Program {
+        path: find_daemon().map_err(Error::from)?,
+        args: Vec::new(),
+    })
 }
 
 /// This binary contains the daemon; somebody who names another one means it.

@@ -170,6 +170,13 @@ impl GenerateRequest {
         self
     }
 
+    /// Lets drafters propose at most so many continuations at one place, at least 1, which allows chains only.
+    #[must_use]
+    pub fn draft_width(mut self, continuations: u32) -> Self {
+        self.message.draft_width = Some(continuations);
+        self
+    }
+
     /// Ends generation after this long with what there is; the answer is complete and no error.
     #[must_use]
     pub fn time_limit(mut self, limit: Duration) -> Self {

@@ -133,6 +133,7 @@ impl Call {
             drafters: plan.drafters,
             draft_length: plan.draft_length,
             logprobs: plan.logprobs,
+            draft_width: plan.draft_width,
             deadline: time_limit,
             entropy,
         };

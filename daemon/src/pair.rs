@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tandem_engine::engine::MemoryUse;
 use tandem_engine::pair::{LoadProgress, PairReport};
-use tandem_engine::policy::SpeculationStats;
+use tandem_engine::policy::{SpeculationStats, StepCost};
 use tandem_engine::template::ChatTemplate;
 use tandem_engine::tokenizer::Tokenizer;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -52,6 +52,8 @@ pub(crate) struct Readings {
     pub(crate) speculation_off: Option<String>,
     /// What speculation did since the pair was loaded.
     pub(crate) speculation: SpeculationStats,
+    /// What decoding steps cost.
+    pub(crate) step_costs: Arc<[StepCost]>,
 }
 
 /// One configured pair.

@@ -8,7 +8,7 @@ use tandem_engine::pair::{LoadProgress, LoadStage, ModelSummary};
 use tandem_engine::policy::SpeculationStats;
 use tandem_proto::{API_VERSION, v1};
 
-use crate::convert::{count, draft_methods, duration, pair_speculation};
+use crate::convert::{count, draft_methods, duration, pair_speculation, step_costs};
 use crate::pair::{Pair, PairState, Readings};
 use crate::phase::Phase;
 use crate::record::Totals;
@@ -87,6 +87,7 @@ fn pair_status(daemon: &Daemon, pair: &Pair, readings: &Readings) -> v1::PairSta
         queue_capacity: count(daemon.config.server.max_queue),
         memory: Some(memory(readings.memory)),
         speculation: Some(pair_speculation(&readings.speculation)),
+        step_costs: step_costs(&readings.step_costs),
     }
 }
 

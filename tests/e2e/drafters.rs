@@ -127,6 +127,19 @@ async fn what_drafting_did_is_told_of_requests_pairs_and_all() {
         );
     }
 
+    let costs = only_pair(&mut client).await.step_costs;
+    assert!(
+        costs
+            .iter()
+            .all(|cost| cost.seconds > 0.0 && cost.samples > 0),
+        "{costs:?}"
+    );
+    let measured = |rows| costs.iter().any(|cost| cost.rows == rows);
+    assert!(
+        measured(1) && measured(3),
+        "plain steps and steps of two drafted tokens: {costs:?}"
+    );
+
     let table = daemon.tandem(&["status"]).output().unwrap();
     let table = String::from_utf8(table.stdout).unwrap();
     for part in [

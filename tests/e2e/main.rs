@@ -3,6 +3,7 @@
 
 #[cfg(target_os = "linux")]
 mod activation;
+mod bench;
 mod cancel;
 mod cli;
 mod config;

@@ -39,6 +39,11 @@ pub(crate) enum Command {
     Tokenize(TokenizeArgs),
     /// Fetch models, so that no request has to wait for them
     Pull(crate::commands::pull::Args),
+    /// Measure what speculation gives on this machine: speed by method and kind of text, latency, memory, cost of steps
+    ///
+    /// Private daemons are started for it and end with it. They use the models and prepared weights that are here, and no
+    /// network. Each method answers every prompt in turn, greedily; times and counts are the daemon's own.
+    Bench(crate::commands::bench::Args),
     /// List and remove prepared weights: models in the form that the CPU's kernels want
     #[command(subcommand)]
     Cache(CacheCommand),

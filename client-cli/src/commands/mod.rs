@@ -1,5 +1,6 @@
 //! One file per subcommand.
 
+pub(crate) mod bench;
 pub(crate) mod cache;
 pub(crate) mod chat;
 pub(crate) mod completions;

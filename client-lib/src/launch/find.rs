@@ -8,7 +8,11 @@ use super::LaunchError;
 const VARIABLE: &str = "TANDEM_DAEMON";
 const PROGRAM: &str = "tandemd";
 
-pub(super) fn daemon() -> Result<PathBuf, LaunchError> {
+/// Finds the daemon: `TANDEM_DAEMON`, else `tandemd` beside the running program, else in `PATH`.
+///
+/// # Errors
+/// Returns [`LaunchError::NotFound`] where it is in none of them.
+pub fn daemon() -> Result<PathBuf, LaunchError> {
     let beside = std::env::current_exe().ok();
     locate(
         std::env::var_os(VARIABLE),

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use tandem_proto::paths::Paths;
 
 pub use error::LaunchError;
+pub use find::daemon as find_daemon;
 
 use crate::error::load_failure;
 use crate::{Client, Error, Health, Retry, v1};

@@ -78,6 +78,7 @@ fn run(
         drafters: None,
         draft_length: None,
         logprobs: None,
+        draft_width: None,
         deadline: None,
         entropy: 1,
     };

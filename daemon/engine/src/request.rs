@@ -33,6 +33,8 @@ pub struct Request {
     /// Reports the log-probability of each token, and those of so many likeliest tokens at its position; `None`: neither.
     /// More than [`MAX_TOP_LOGPROBS`](crate::sampling::MAX_TOP_LOGPROBS) count as that many.
     pub logprobs: Option<usize>,
+    /// Most continuations that a drafter may propose at one place, 1 for chains; `None`: as many as pay.
+    pub draft_width: Option<usize>,
     /// Ends the request with [`FinishReason::TimeLimit`] at the first step that starts later.
     pub deadline: Option<Instant>,
     /// Randomness for requests without a seed; the engine has no other source.

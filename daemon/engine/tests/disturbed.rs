@@ -145,6 +145,7 @@ fn request(ask: &Ask, now: Instant) -> Request {
         client: None,
         drafters: None,
         draft_length: ask.draft_length,
+        draft_width: None,
         logprobs: None,
         deadline: (!ask.in_time).then_some(now + Duration::from_millis(20)),
         entropy: 1,

@@ -71,6 +71,7 @@ fn request(prompt: &[TokenId], temperature: f32, speculation: bool) -> Request {
         client: None,
         draft_length: None,
         logprobs: None,
+        draft_width: None,
         deadline: None,
         entropy: 1,
     }

@@ -184,6 +184,7 @@ fn request(sampling: SamplingParams, speculation: bool) -> Request {
         drafters: None,
         draft_length: speculation.then_some(3),
         logprobs: None,
+        draft_width: None,
         deadline: None,
         entropy: 3,
     }

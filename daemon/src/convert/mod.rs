@@ -9,4 +9,4 @@ mod speculation;
 
 pub(crate) use request::{History, Input, Plan, Speculation};
 pub(crate) use response::{chunk, complete, count, duration};
-pub(crate) use speculation::{draft_methods, pair_speculation};
+pub(crate) use speculation::{draft_methods, pair_speculation, step_costs};

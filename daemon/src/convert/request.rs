@@ -31,6 +31,7 @@ pub(crate) struct Plan {
     pub(crate) logprobs: Option<usize>,
     pub(crate) speculation: Speculation,
     pub(crate) draft_length: Option<usize>,
+    pub(crate) draft_width: Option<usize>,
     /// Which drafters may serve it, by [`DraftKind::ALL`]; `None`: all.
     pub(crate) drafters: Option<[bool; DraftKind::COUNT]>,
     pub(crate) history: History,
@@ -95,6 +96,9 @@ impl Plan {
                 format!("{length} is over {MAX_DRAFT_LENGTH}")
             });
         }
+        bad.check(request.draft_width != Some(0), "draft_width", || {
+            "is 0; at least one continuation is needed, or speculation off".to_owned()
+        });
         let drafters = drafters(&request.draft_methods, &mut bad);
         let history = history(request.history, &mut bad);
         let time_limit = request
@@ -110,6 +114,7 @@ impl Plan {
                 logprobs,
                 speculation,
                 draft_length: request.draft_length.map(|length| length as usize),
+                draft_width: request.draft_width.map(|width| width as usize),
                 drafters,
                 history,
                 time_limit,

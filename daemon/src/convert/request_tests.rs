@@ -48,9 +48,10 @@ fn what_is_left_out_has_the_documented_default() {
     assert_eq!(plan.sampling, SamplingParams::greedy());
     assert_eq!(plan.speculation, Speculation::On);
     assert_eq!(
-        (plan.draft_length, plan.time_limit, plan.stop.max_tokens),
+        (plan.draft_length, plan.draft_width, plan.time_limit),
         (None, None, None)
     );
+    assert_eq!(plan.stop.max_tokens, None);
     assert!(
         plan.drafters.is_none() && plan.history == History::Process,
         "all drafters, and the process's own history"
@@ -67,6 +68,7 @@ fn every_field_arrives() {
     full.request_id = "r1".into();
     full.speculation = v1::Speculation::Required.into();
     full.draft_length = Some(63);
+    full.draft_width = Some(1);
     full.draft_methods = vec![
         v1::DraftMethod::Lookup.into(),
         v1::DraftMethod::Model.into(),
@@ -109,8 +111,8 @@ fn every_field_arrives() {
     );
     assert_eq!(plan.history, History::Named("editor".into()));
     assert_eq!(
-        (plan.draft_length, plan.time_limit),
-        (Some(63), Some(Duration::from_millis(1500)))
+        (plan.draft_length, plan.draft_width, plan.time_limit),
+        (Some(63), Some(1), Some(Duration::from_millis(1500)))
     );
     let expected = SamplingParams {
         temperature: 0.5,
@@ -191,9 +193,10 @@ fn numbers_have_ranges() {
 
 #[test]
 fn the_rest_is_checked_too() {
-    let cases: [Case<v1::GenerateRequest>; 9] = [
+    let cases: [Case<v1::GenerateRequest>; 10] = [
         ("speculation", |request| request.speculation = 99),
         ("draft_length", |request| request.draft_length = Some(64)),
+        ("draft_width", |request| request.draft_width = Some(0)),
         ("draft_methods[0]", |request| {
             request.draft_methods = vec![0]
         }),

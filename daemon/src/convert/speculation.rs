@@ -1,8 +1,10 @@
 //! What speculation did, as it is sent.
 
 use tandem_engine::RequestStats;
-use tandem_engine::policy::{DraftKind, SpeculationStats};
+use tandem_engine::policy::{DraftKind, SpeculationStats, StepCost};
 use tandem_proto::v1;
+
+use super::count;
 
 /// Writes what speculation did for one request.
 pub(super) fn request_speculation(stats: RequestStats) -> v1::SpeculationStats {
@@ -57,6 +59,17 @@ fn costs(stats: &SpeculationStats) -> v1::SpeculationStats {
         foreseen_rounds: stats.foreseen_rounds,
         ..Default::default()
     }
+}
+
+/// Writes what steps cost.
+pub(crate) fn step_costs(costs: &[StepCost]) -> Vec<v1::StepCost> {
+    let step = |cost: &StepCost| v1::StepCost {
+        positions: count(cost.positions),
+        rows: count(cost.rows),
+        seconds: cost.seconds,
+        samples: cost.samples,
+    };
+    costs.iter().map(step).collect()
 }
 
 /// Writes kinds of drafter.

@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use tandem_engine::engine::{Engine, MemoryUse, RequestError, StepError};
-use tandem_engine::policy::SpeculationStats;
+use tandem_engine::policy::{SpeculationStats, StepCost};
 use tandem_engine::{Output, Request, SequenceId};
 
 /// The part of [`Engine`] that the thread calls; see there.
@@ -18,6 +18,7 @@ pub(crate) trait Decode: Send {
     fn counts(&self) -> (usize, usize);
     fn speculation_off_reason(&self) -> Option<&str>;
     fn speculation(&self) -> &SpeculationStats;
+    fn step_costs(&self) -> Vec<StepCost>;
 }
 
 impl Decode for Engine {
@@ -55,5 +56,9 @@ impl Decode for Engine {
 
     fn speculation(&self) -> &SpeculationStats {
         Self::speculation(self)
+    }
+
+    fn step_costs(&self) -> Vec<StepCost> {
+        Self::step_costs(self)
     }
 }

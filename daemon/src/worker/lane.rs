@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tandem_engine::engine::{RequestError, StepError};
+use tandem_engine::policy::StepCost;
 use tandem_engine::{FinishReason, Output, RequestStats, SequenceId};
 use tonic::Status;
 
@@ -15,11 +16,17 @@ use crate::pair::{Pair, Readings, Reservation};
 use crate::record::{Outcome, Record, Totals};
 use crate::replies::{Finished, Sink};
 
+/// While requests run, what steps cost is told at most this often.
+const COSTS_AGE: Duration = Duration::from_secs(1);
+
 /// A pair's engine and its requests.
 pub(super) struct Lane {
     pair: Arc<Pair>,
     engine: Box<dyn Decode>,
     live: HashMap<SequenceId, Live>,
+    /// What steps cost when it was last asked.
+    step_costs: Arc<[StepCost]>,
+    asked: Instant,
 }
 
 /// A request inside the engine.
@@ -88,10 +95,12 @@ pub(super) fn refuse_lost(job: Job) {
 
 impl Lane {
     pub(super) fn new(pair: Arc<Pair>, engine: Box<dyn Decode>) -> Self {
-        let lane = Self {
+        let mut lane = Self {
             pair,
             engine,
             live: HashMap::new(),
+            step_costs: Arc::default(),
+            asked: Instant::now(),
         };
         lane.publish();
         lane
@@ -239,7 +248,12 @@ impl Lane {
         });
     }
 
-    fn publish(&self) {
+    fn publish(&mut self) {
+        // A list, so not with every step of a stream.
+        if !self.engine.has_work() || self.asked.elapsed() > COSTS_AGE {
+            self.step_costs = self.engine.step_costs().into();
+            self.asked = Instant::now();
+        }
         let (running, waiting) = self.engine.counts();
         self.pair.set_readings(Readings {
             running,
@@ -247,6 +261,7 @@ impl Lane {
             memory: self.engine.memory(),
             speculation_off: self.engine.speculation_off_reason().map(str::to_owned),
             speculation: self.engine.speculation().clone(),
+            step_costs: Arc::clone(&self.step_costs),
         });
     }
 }

@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use tandem_engine::engine::{Engine, MemoryUse, RequestError, StepError};
-use tandem_engine::policy::SpeculationStats;
+use tandem_engine::policy::{SpeculationStats, StepCost};
 use tandem_engine::sampling::SamplingParams;
 use tandem_engine::{Output, SequenceId, StopConditions};
 use tonic::Status;
@@ -59,6 +59,10 @@ impl<F: FnMut() + Send> Decode for Hooked<F> {
 
     fn speculation(&self) -> &SpeculationStats {
         self.engine.speculation()
+    }
+
+    fn step_costs(&self) -> Vec<StepCost> {
+        self.engine.step_costs()
     }
 }
 
@@ -150,6 +154,7 @@ impl Rig {
                 drafters: None,
                 draft_length: None,
                 logprobs: None,
+                draft_width: None,
                 deadline: None,
                 entropy: 0,
             },

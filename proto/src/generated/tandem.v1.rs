@@ -28,6 +28,10 @@ pub struct GenerateRequest {
     /// (at most 128 bytes), whichever process asks.
     #[prost(string, optional, tag = "11")]
     pub history: ::core::option::Option<::prost::alloc::string::String>,
+    /// Most continuations that a drafter may propose at one place: 1 allows chains only. At least 1. Absent: trees where they
+    /// pay. For experiments.
+    #[prost(uint32, optional, tag = "12")]
+    pub draft_width: ::core::option::Option<u32>,
     /// Exactly one is required.
     #[prost(oneof = "generate_request::Input", tags = "3, 4, 5")]
     pub input: ::core::option::Option<generate_request::Input>,
@@ -472,6 +476,25 @@ pub struct PairStatus {
     /// What speculation did since the pair was loaded, cancelled requests included.
     #[prost(message, optional, tag = "6")]
     pub speculation: ::core::option::Option<SpeculationStats>,
+    /// What decoding steps cost, as measured so far; by attended positions, then by rows. Up to date whenever nothing runs, and
+    /// within about a second otherwise.
+    #[prost(message, repeated, tag = "7")]
+    pub step_costs: ::prost::alloc::vec::Vec<StepCost>,
+}
+/// What a step of so many rows takes: the target's forward and what is done with its result, without drafting.
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct StepCost {
+    /// Attended positions of all sequences together, at which this holds: 256 and its doublings. Shorter contexts count as 256.
+    #[prost(uint32, tag = "1")]
+    pub positions: u32,
+    #[prost(uint32, tag = "2")]
+    pub rows: u32,
+    /// Moving average over the latest steps.
+    #[prost(double, tag = "3")]
+    pub seconds: f64,
+    /// Steps measured.
+    #[prost(uint32, tag = "4")]
+    pub samples: u32,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RequestTotals {

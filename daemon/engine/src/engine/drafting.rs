@@ -127,6 +127,7 @@ impl Engine {
                 remaining: sequence.remaining(),
                 behind,
                 policy: sequence.request.draft_length.map(Policy::Fixed),
+                width: sequence.request.draft_width,
             }
         });
         self.controller.plan(plan, batch, candidates);

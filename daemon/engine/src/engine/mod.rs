@@ -14,7 +14,9 @@ use std::sync::Arc;
 use crate::draft::{Drafter, LookupDrafter};
 use crate::model::{LanguageModel, ModelError};
 use crate::pair::ModelPair;
-use crate::policy::{Controller, DraftKind, Pipelined, Policy, Protection, SpeculationStats};
+use crate::policy::{
+    Controller, DraftKind, Pipelined, Policy, Protection, SpeculationStats, StepCost,
+};
 use crate::sampling::InvalidParam;
 use crate::sequence::Sequence;
 use crate::tokenizer::Tokenizer;
@@ -241,6 +243,12 @@ impl Engine {
     #[must_use]
     pub fn speculation(&self) -> &SpeculationStats {
         self.controller.stats()
+    }
+
+    /// What decoding steps cost, as measured so far.
+    #[must_use]
+    pub fn step_costs(&self) -> Vec<StepCost> {
+        self.controller.costs().measured_steps()
     }
 
     /// Drops every drafter that holds weights, with its caches, from the next step on.

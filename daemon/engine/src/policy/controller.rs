@@ -54,6 +54,8 @@ pub struct Candidate<'a> {
     pub behind: [usize; DraftKind::COUNT],
     /// A policy of its own.
     pub policy: Option<Policy>,
+    /// Most continuations that a drafter may propose at one place; `None`: no limit but what pays.
+    pub width: Option<usize>,
 }
 
 impl Controller {
@@ -145,6 +147,7 @@ impl Controller {
         let mut seat = Seat {
             max_depth: candidate.remaining.saturating_sub(1),
             bounded,
+            width: candidate.width,
             room: if bounded {
                 state.ledger.room(plan.plain)
             } else {

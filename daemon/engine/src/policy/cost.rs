@@ -75,6 +75,19 @@ impl Surface {
     }
 }
 
+/// What a step of so many rows takes, as measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StepCost {
+    /// Attended positions at which this holds; smaller numbers count as the smallest one.
+    pub positions: usize,
+    /// Rows.
+    pub rows: usize,
+    /// Moving average over the latest steps.
+    pub seconds: f64,
+    /// Steps measured.
+    pub samples: u32,
+}
+
 /// Measured cost, in seconds, of target steps by rows and attended positions, and of draft rounds.
 ///
 /// Attended positions are the cached positions of all sequences of the step together: what attention has to read.
@@ -90,6 +103,26 @@ impl CostModel {
     /// prompt chunks say nothing about decoding and must not be recorded.
     pub fn record_step(&mut self, rows: usize, positions: usize, seconds: f64) {
         self.steps.record(rows, positions, seconds);
+    }
+
+    /// The steps measured so far, by positions, then by rows.
+    #[must_use]
+    pub fn measured_steps(&self) -> Vec<StepCost> {
+        let curves = self.steps.buckets.iter().enumerate();
+        curves
+            .filter_map(|(bucket, curve)| Some((bucket, curve.as_deref()?)))
+            .flat_map(|(bucket, curve)| {
+                let positions = (FIRST_POSITIONS * 2f64.powi(bucket as i32)) as usize;
+                curve
+                    .measured()
+                    .map(move |(rows, seconds, samples)| StepCost {
+                        positions,
+                        rows,
+                        seconds,
+                        samples,
+                    })
+            })
+            .collect()
     }
 
     /// Takes a measured forward of a drafter over `rows` rows.
@@ -191,6 +224,29 @@ mod tests {
         (0..20).for_each(|_| costs.record_step(2, 1000, 1.5));
         assert!((costs.step(2, 100_000) - 1.5).abs() < 1e-9);
         assert!((costs.step(2, 10) - 1.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn measured_steps_are_told_by_positions_and_rows() {
+        let mut costs = CostModel::default();
+        assert_eq!(costs.measured_steps(), []);
+        for rows in [4, 1, 4] {
+            costs.record_step(rows, 100, truth(rows, 0));
+        }
+        let told = |positions, rows, samples| StepCost {
+            positions,
+            rows,
+            seconds: truth(rows, 0),
+            samples,
+        };
+        assert_eq!(costs.measured_steps(), [told(256, 1, 1), told(256, 4, 2)]);
+        costs.record_step(2, 512, 1.5);
+        let longer = costs.measured_steps();
+        assert!(
+            longer
+                .iter()
+                .any(|step| (step.positions, step.rows) == (512, 2))
+        );
     }
 
     #[test]

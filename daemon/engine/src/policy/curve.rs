@@ -69,6 +69,14 @@ impl Curve {
             .unwrap_or(0)
     }
 
+    /// The row counts that were measured: rows, seconds and measurements.
+    pub(super) fn measured(&self) -> impl Iterator<Item = (usize, f64, u32)> {
+        let cells = self.cells.iter().enumerate();
+        cells
+            .filter(|(_, cell)| cell.count > 0)
+            .map(|(rows, cell)| (rows, cell.seconds, cell.count))
+    }
+
     /// Takes a measurement, with a share of its weight in 0..=1.
     pub(super) fn record(&mut self, rows: usize, seconds: f64, share: f64) {
         if rows == 0 || rows > ROWS || !seconds.is_finite() || seconds <= 0.0 {

@@ -18,7 +18,8 @@ impl StepPlan {
         if most == 0 || matches!(view.mode, Mode::Absent | Mode::Closed) {
             return 0;
         }
-        let rest = 1.0 - seat.covered;
+        let rest = 1.0 - seat.covered[0];
+        let first = rest == 1.0;
         let (mut survival, mut gain, mut best) = (rest, 0.0, (0.0, 0, 0.0));
         for tokens in 1..=most {
             survival *= view.matches.at(match_length + tokens - 1);
@@ -28,21 +29,22 @@ impl StepPlan {
                 break;
             }
             let value = gain - self.price * seconds;
-            if value > best.0 || (seat.length.is_some() && seat.covered == 0.0) {
+            if value > best.0 || (seat.length.is_some() && first) {
                 best = (value, tokens, gain);
             }
         }
         let (_, mut tokens, mut gain) = best;
-        if tokens == 0
-            && view.probe_due
-            && seat.covered == 0.0
-            && self.fits(&seat, self.row_seconds(1))
-        {
+        if tokens == 0 && view.probe_due && first && self.fits(&seat, self.row_seconds(1)) {
             self.seats[sequence].views[kind.index()].mode = Mode::Probe;
             (tokens, gain) = (1, view.matches.at(match_length));
         }
         if tokens > 0 {
-            self.seats[sequence].covered += rest * view.matches.at(match_length);
+            let mut survival = rest;
+            let covered = &mut self.seats[sequence].covered;
+            for (depth, covered) in covered.iter_mut().take(tokens).enumerate() {
+                survival *= view.matches.at(match_length + depth);
+                *covered += survival;
+            }
             self.admit(sequence, kind, tokens, gain);
         }
         tokens

@@ -39,7 +39,7 @@ mod window;
 
 pub use acceptance::DEPTHS;
 pub use controller::{Batch, Candidate, Controller};
-pub use cost::CostModel;
+pub use cost::{CostModel, StepCost};
 pub use ledger::{ALLOWANCE_SHARE, ALLOWANCE_STEPS, CREDIT_STEPS, Ledger};
 pub use outcome::{DraftTime, Evidence, NodeOutcome, Outcome, StepTimes};
 pub use pipelining::Pipelined;

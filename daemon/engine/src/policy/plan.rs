@@ -74,9 +74,9 @@ impl StepPlan {
             Mode::Absent | Mode::Closed => false,
             Mode::Probe => depth == 0 && view.rounds == 0,
             // The forecast over all requests has already said so.
-            Mode::Open if seat.length.is_some() || (depth == 0 && seat.covered == 0.0) => true,
+            Mode::Open if seat.length.is_some() || (depth == 0 && seat.covered[0] == 0.0) => true,
             Mode::Open => {
-                let first = seat.survival(kind, depth, survival, view.rate(depth) * view.offered);
+                let first = survival * view.rate(depth) * view.offered;
                 // Of the rows that shared the last round as many may share this one.
                 let shared = match depth {
                     0 => 1,
@@ -146,8 +146,9 @@ impl StepPlan {
         let calibration = &self.calibration[kind.index()];
         let known = confidence.and_then(|confidence| calibration.at(sibling, confidence));
         let rate = view.estimate(known, depth, sibling, confidence);
-        let survival = seat.survival(kind, depth, parent_survival, rate);
-        if seat.left(depth) == 0 || self.rows_left(&seat) == 0 {
+        let survival = parent_survival * rate;
+        let too_wide = seat.width.is_some_and(|width| sibling >= width);
+        if too_wide || seat.left(depth) == 0 || self.rows_left(&seat) == 0 {
             return None;
         }
         let pays = match seat.length {
@@ -168,7 +169,7 @@ impl StepPlan {
         if !admitted || !self.fits(&seat, self.row_seconds(1)) {
             return None;
         }
-        self.admit(sequence, kind, 1, survival);
+        self.admit(sequence, kind, 1, seat.gain(kind, depth, survival));
         Some(survival)
     }
 
@@ -230,7 +231,7 @@ impl StepPlan {
         let (mut survival, mut gain, mut seconds) = (first, 0.0, round);
         let most = seat.left(depth).min(self.rows_left(seat));
         (1..=most.min(MAX_DRAFT_LENGTH)).any(|tokens| {
-            gain += survival;
+            gain += seat.gain(kind, depth + tokens - 1, survival);
             let pays = gain > self.price * (seconds + self.row_seconds(tokens));
             survival *= view.rate(depth + tokens) * view.offered;
             seconds += self.costs.round(kind, 1);

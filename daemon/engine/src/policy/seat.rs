@@ -91,6 +91,8 @@ pub(super) struct Seat {
     pub(super) max_depth: usize,
     /// Most nodes, where a policy other than goodput sets it.
     pub(super) length: Option<usize>,
+    /// Most siblings that a drafter may propose, where that is limited.
+    pub(super) width: Option<usize>,
     /// Whether the ledger bounds it.
     pub(super) bounded: bool,
     /// Seconds that its drafts may still cost.
@@ -101,8 +103,9 @@ pub(super) struct Seat {
     pub(super) forced: bool,
     /// Expected tokens.
     pub(super) tokens: f64,
-    /// Probability that the first looked-up token is accepted: what other drafters propose there wins only otherwise.
-    pub(super) covered: f64,
+    /// Probability, by depth, that a looked-up token is accepted there: what other drafters propose at this depth adds to
+    /// that only otherwise.
+    pub(super) covered: [f64; DEPTHS],
     pub(super) nodes: usize,
     /// Forwards of a drafter that were found done.
     pub(super) foreseen: usize,
@@ -164,14 +167,12 @@ impl Seat {
         }
     }
 
-    /// Survival of a node below a parent, given its acceptance.
-    pub(super) fn survival(&self, kind: DraftKind, depth: usize, parent: f64, rate: f64) -> f64 {
-        let open = if depth == 0 && kind != DraftKind::Lookup {
-            1.0 - self.covered
-        } else {
-            1.0
-        };
-        parent * rate * open
+    /// Expected tokens that a node of this survival adds, where others may have the same.
+    pub(super) fn gain(&self, kind: DraftKind, depth: usize, survival: f64) -> f64 {
+        match kind {
+            DraftKind::Lookup => survival,
+            _ => survival * (1.0 - self.covered.get(depth).copied().unwrap_or(0.0)),
+        }
     }
 
     /// Nodes that may still be added below `depth`.

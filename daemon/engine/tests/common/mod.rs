@@ -111,6 +111,7 @@ pub(crate) fn greedy(prompt: Vec<TokenId>, max_tokens: usize) -> Request {
         drafters: None,
         draft_length: None,
         logprobs: None,
+        draft_width: None,
         deadline: None,
         entropy: 1,
     }

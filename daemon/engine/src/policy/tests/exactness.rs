@@ -94,6 +94,7 @@ fn candidate(state: &DraftState) -> Candidate<'_> {
         remaining: 100,
         behind: [0; DraftKind::COUNT],
         policy: None,
+        width: None,
     }
 }
 

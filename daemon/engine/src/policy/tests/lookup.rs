@@ -41,6 +41,7 @@ impl Session {
             remaining: self.remaining,
             behind: [self.behind, 0, 0],
             policy: None,
+            width: None,
         };
         self.controller
             .plan(&mut self.plan, batch, [candidate].into_iter());

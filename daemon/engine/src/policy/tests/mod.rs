@@ -6,3 +6,4 @@ mod exactness;
 mod lookup;
 mod sim;
 mod steady;
+mod width;

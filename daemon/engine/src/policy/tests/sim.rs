@@ -164,6 +164,7 @@ fn step(
         remaining: text.length - text.tokens,
         behind: [0; DraftKind::COUNT],
         policy: text.policy,
+        width: None,
     });
     controller.plan(plan, batch, candidates);
     let factor = (machine.drift)(now) * (1.0 + machine.noise * (dice.roll() - 0.5));

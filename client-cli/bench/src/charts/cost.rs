@@ -1,0 +1,195 @@
+//! Cost of a step by its rows, and the acceptance at which drafting breaks even.
+
+use super::canvas::{Align, Canvas, Scale};
+use super::theme::{BLUE, GREEN, MUTED, ORANGE, RED, TEXT};
+use crate::Report;
+use crate::claims::{CLAIMED_BREAK_EVEN, MOBILE_DRAFT_LENGTH, break_even, implied_break_even};
+use crate::report::Chain;
+use crate::stats::Spread;
+use crate::tables::{acceptance, curve, draft_cost, drafter, step_cost};
+
+const SIZE: (u32, u32) = (860, 470);
+const TOP: f64 = 110.0;
+const BOTTOM: f64 = 386.0;
+const LEFT: (f64, f64) = (66.0, 400.0);
+const RIGHT: (f64, f64) = (488.0, 720.0);
+/// Counts that are written below.
+const MARKS: [u32; 6] = [1, 2, 4, 8, 12, 16];
+/// Least distance of labels that lie above each other.
+const LABEL: f64 = 15.0;
+
+pub(super) fn draw(report: &Report) -> Option<Canvas> {
+    let curve = curve(report);
+    let (most, _) = *curve.last().filter(|(rows, _)| *rows > 1)?;
+    let mut canvas = Canvas::new(
+        SIZE,
+        "What rows cost, and when drafting breaks even",
+        "drafting pays where acceptance lies above the curve on the right",
+    );
+    rows(&mut canvas, &curve, most);
+    even(&mut canvas, report, &curve, most - 1);
+    canvas.source(&super::source(report));
+    Some(canvas)
+}
+
+fn rows(canvas: &mut Canvas, curve: &[(u32, Spread)], most: u32) {
+    canvas.label(
+        (LEFT.0 - 30.0, TOP - 22.0),
+        "cost of a step, over a step of one row",
+        13,
+        true,
+        Align::Left,
+        TEXT,
+    );
+    let highest = curve
+        .iter()
+        .map(|(_, spread)| spread.high)
+        .fold(2.0, f64::max)
+        * 1.15;
+    let across = Scale::new((1.0, f64::from(most)), (LEFT.0 + 8.0, LEFT.1 - 8.0));
+    let up = Scale::new((0.0, highest), (BOTTOM, TOP));
+    canvas.y_axis(up, LEFT, |tick| format!("{tick:.1}"));
+    counts(canvas, across, most, "rows m");
+    let end = highest.min(f64::from(most));
+    canvas.dashes(
+        (across.at(1.0), up.at(1.0)),
+        (across.at(end), up.at(end)),
+        RED,
+    );
+    let (x, y) = (across.at(end), up.at(end));
+    canvas.text(
+        (x + 8.0, y + 8.0),
+        "each row costs a step",
+        Align::Left,
+        RED,
+    );
+    canvas.dashes(
+        (across.at(1.0), up.at(1.0)),
+        (across.at(f64::from(most)), up.at(1.0)),
+        GREEN,
+    );
+    canvas.text(
+        (LEFT.1 - 8.0, up.at(1.0) + 12.0),
+        "rows are free",
+        Align::Right,
+        GREEN,
+    );
+    for (rows, spread) in curve {
+        let x = across.at(f64::from(*rows));
+        canvas.line(
+            vec![(x, up.at(spread.low)), (x, up.at(spread.high))],
+            4,
+            BLUE,
+        );
+        canvas.dot((x, up.at(spread.median)), 3, BLUE);
+    }
+    let points = curve
+        .iter()
+        .map(|(rows, spread)| (across.at(f64::from(*rows)), up.at(spread.median)));
+    canvas.line(points.collect(), 2, BLUE);
+}
+
+/// Writes counts below a panel, and what they count.
+fn counts(canvas: &mut Canvas, across: Scale, most: u32, name: &str) {
+    let marks = || {
+        MARKS
+            .into_iter()
+            .filter(|mark| *mark <= most)
+            .map(f64::from)
+    };
+    for mark in marks() {
+        let at = (across.at(mark), BOTTOM + 14.0);
+        canvas.text(at, format!("{mark:.0}"), Align::Centre, MUTED);
+    }
+    let middle = (across.at(1.0) + across.at(f64::from(most))) / 2.0;
+    canvas.text((middle, BOTTOM + 34.0), name, Align::Centre, MUTED);
+}
+
+fn even(canvas: &mut Canvas, report: &Report, curve: &[(u32, Spread)], most: u32) {
+    let Some((method, draft)) =
+        drafter(report).and_then(|method| Some((method, draft_cost(report, method)?)))
+    else {
+        return;
+    };
+    canvas.label(
+        (RIGHT.0 - 30.0, TOP - 22.0),
+        "break-even acceptance",
+        13,
+        true,
+        Align::Left,
+        TEXT,
+    );
+    let across = Scale::new(
+        (1.0, f64::from(most.max(2))),
+        (RIGHT.0 + 8.0, RIGHT.1 - 8.0),
+    );
+    let up = Scale::new((0.0, 1.0), (BOTTOM, TOP));
+    canvas.y_axis(up, RIGHT, |tick| format!("{tick:.1}"));
+    counts(canvas, across, most, "tokens drafted in a step");
+    let points: Vec<(f64, f64)> = (1..=most)
+        .filter_map(|length| {
+            let even = break_even(length as usize, step_cost(curve, draft, length)?)?;
+            Some((across.at(f64::from(length)), up.at(even)))
+        })
+        .collect();
+    for point in &points {
+        canvas.dot(*point, 3, BLUE);
+    }
+    if points.len() > 1 {
+        canvas.line(points, 2, BLUE);
+    }
+    let at = across.at(MOBILE_DRAFT_LENGTH as f64);
+    canvas.dot((at, up.at(CLAIMED_BREAK_EVEN)), 5, RED);
+    canvas.text(
+        (at + 9.0, up.at(CLAIMED_BREAK_EVEN)),
+        "write-up: 0.52",
+        Align::Left,
+        RED,
+    );
+    canvas.dot((at, up.at(implied_break_even())), 5, ORANGE);
+    let implied = format!("by its own numbers: {:.2}", implied_break_even());
+    canvas.text(
+        (at + 9.0, up.at(implied_break_even())),
+        implied,
+        Align::Left,
+        ORANGE,
+    );
+    let chains = |category: &str| -> Vec<&Chain> {
+        let all = report.chains.iter();
+        all.filter(|chain| chain.method == method && chain.category == category)
+            .collect()
+    };
+    let mut measured: Vec<(f64, &str)> = report
+        .categories()
+        .into_iter()
+        .filter_map(|category| Some((acceptance(chains(category).into_iter())?, category)))
+        .collect();
+    measured.sort_by(|a, b| b.0.total_cmp(&a.0));
+    canvas.text(
+        (RIGHT.1 + 8.0, TOP - 22.0),
+        "acceptance here",
+        Align::Left,
+        MUTED,
+    );
+    let mut lowest = TOP - LABEL;
+    for (rate, category) in measured {
+        let y = up.at(rate);
+        let label = y.max(lowest + LABEL);
+        lowest = label;
+        canvas.line(
+            vec![
+                (RIGHT.1 - 8.0, y),
+                (RIGHT.1 + 4.0, y),
+                (RIGHT.1 + 14.0, label),
+            ],
+            1,
+            GREEN,
+        );
+        canvas.text(
+            (RIGHT.1 + 18.0, label),
+            format!("{category} {rate:.2}"),
+            Align::Left,
+            TEXT,
+        );
+    }
+}
