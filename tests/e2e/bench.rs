@@ -28,8 +28,10 @@ fn bench(home: &Home, arguments: &[&str]) -> Output {
     command.output().expect("tandem can be run")
 }
 
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).expect("output is UTF-8")
+/// Output without its line breaks, which depend on widths.
+fn text(bytes: &[u8]) -> String {
+    let text = std::str::from_utf8(bytes).expect("output is UTF-8");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Processes other than this one that know a home.
@@ -234,7 +236,7 @@ fn what_cannot_be_measured_is_refused_with_the_reason() {
             .args(arguments)
             .output()
             .unwrap();
-        (output.status.code(), text(&output.stderr).to_owned())
+        (output.status.code(), text(&output.stderr))
     };
     let (code, message) = refused(&["--category", "nonesuch"]);
     assert!(

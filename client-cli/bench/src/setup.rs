@@ -93,7 +93,7 @@ impl Extent {
         long_rounds: 3,
         long_tokens: 250,
         cost_rounds: 8,
-        cost_tokens: 40,
+        cost_tokens: 64,
         limit: None,
         quick: false,
     };
@@ -105,7 +105,7 @@ impl Extent {
         long_rounds: 1,
         long_tokens: 250,
         cost_rounds: 3,
-        cost_tokens: 24,
+        cost_tokens: 48,
         limit: Some(Duration::from_secs(20)),
         quick: true,
     };

@@ -25,6 +25,11 @@ fn cell<'a>(table: &'a Table, row: &str, column: &str) -> &'a str {
     &row[column]
 }
 
+/// A text without its line breaks.
+fn unbroken(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 #[test]
 fn a_report_survives_its_file() {
     let directory = tempfile::tempdir().unwrap();
@@ -110,7 +115,7 @@ fn tables_have_the_figures_of_the_samples() {
 #[test]
 fn a_reader_is_told_what_may_mislead() {
     let mut report = report();
-    let text = terminal(&report);
+    let text = unbroken(&terminal(&report));
     assert!(
         text.contains("all are the same, token for token")
             && text.contains("The machine was quiet.")
@@ -123,6 +128,7 @@ fn a_reader_is_told_what_may_mislead() {
     report.quiet.others_meanwhile = Some(0.3);
     report.energy = Source::Absent("no counters".to_owned());
     for text in [terminal(&report), markdown(&report)] {
+        let text = unbroken(&text);
         for part in [
             "TEXTS DIFFER",
             "draft, prompt 3 (code)",

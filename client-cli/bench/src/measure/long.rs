@@ -153,21 +153,49 @@ impl Bench<'_> {
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     prompt_tokens: u32,
-    /// Tokens of the answer at the last look.
+    /// Tokens of the answer when most was held.
     tokens: u32,
     footprint: u64,
     mapped: u64,
     budget: u64,
-    /// The last reading.
+    /// The reading that held most.
     pair: MemoryStatus,
 }
 
 impl Seen {
     fn add(&mut self, tokens: usize, daemon: MemoryStatus, pair: MemoryStatus) {
-        self.tokens = u32::try_from(tokens).unwrap_or(u32::MAX);
         self.footprint = self.footprint.max(daemon.footprint);
         self.mapped = self.mapped.max(daemon.mapped_weights);
         self.budget = daemon.budget;
-        self.pair = pair;
+        // A look that came after the end of the request finds its caches gone.
+        let held = |memory: MemoryStatus| memory.target_kv + memory.draft_kv;
+        if held(pair) >= held(self.pair) {
+            self.tokens = u32::try_from(tokens).unwrap_or(u32::MAX);
+            self.pair = pair;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_after_the_end_does_not_hide_what_was_held() {
+        let daemon = |footprint| MemoryStatus {
+            footprint,
+            budget: 9,
+            ..Default::default()
+        };
+        let pair = |target_kv| MemoryStatus {
+            target_kv,
+            ..Default::default()
+        };
+        let mut seen = Seen::default();
+        seen.add(1, daemon(5), pair(100));
+        seen.add(240, daemon(8), pair(400));
+        seen.add(250, daemon(6), pair(0));
+        assert_eq!((seen.tokens, seen.pair.target_kv), (240, 400));
+        assert_eq!((seen.footprint, seen.budget), (8, 9));
     }
 }

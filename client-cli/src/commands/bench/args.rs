@@ -137,7 +137,6 @@ impl Args {
         if let Some(tokens) = self.tokens {
             extent.tokens = tokens;
             extent.cost_tokens = extent.cost_tokens.min(tokens);
-            extent.long_tokens = extent.long_tokens.min(tokens.max(64));
         }
         extent
     }
