@@ -5,8 +5,11 @@ mod ahead;
 mod drafting;
 mod ending;
 mod learning;
+mod residency;
 mod settle;
 mod step;
+
+pub use residency::{CacheClaims, ShedDraft};
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,7 +17,7 @@ use std::sync::Arc;
 use crate::draft::{Drafter, LookupDrafter};
 use crate::model::{LanguageModel, ModelError};
 use crate::pair::ModelPair;
-use crate::policy::{Controller, DraftKind, Pipelined, Policy, Protection, SpeculationStats};
+use crate::policy::{Controller, Pipelined, Policy, Protection, SpeculationStats};
 use crate::sampling::InvalidParam;
 use crate::sequence::Sequence;
 use crate::tokenizer::Tokenizer;
@@ -116,6 +119,10 @@ pub struct Engine {
     tokenizer: Arc<Tokenizer>,
     context_length: usize,
     options: EngineOptions,
+    /// Bytes that caches may come to take just now, where others leave less than the options allow.
+    cache_room: u64,
+    /// Whether no request is to join those that run.
+    held: bool,
     waiting: VecDeque<Sequence>,
     running: Vec<Sequence>,
     controller: Controller,
@@ -155,6 +162,8 @@ impl Engine {
             context_length: parts.context_length,
             controller: Controller::new(options.policy, Protection::default())
                 .pipelined(options.pipelined),
+            cache_room: options.cache_budget,
+            held: false,
             options,
             waiting: VecDeque::new(),
             running: Vec::new(),
@@ -241,13 +250,5 @@ impl Engine {
     #[must_use]
     pub fn speculation(&self) -> &SpeculationStats {
         self.controller.stats()
-    }
-
-    /// Drops every drafter that holds weights, with its caches, from the next step on.
-    pub fn shed_draft(&mut self, reason: impl Into<String>) {
-        self.drafters
-            .retain(|drafter| drafter.kind() == DraftKind::Lookup);
-        self.target.detach_exit();
-        self.off_reason = Some(reason.into());
     }
 }
