@@ -164,7 +164,7 @@ fn running(engine: &mut Engine) -> usize {
 }
 
 #[test]
-fn while_held_nobody_joins_those_that_run() {
+fn while_held_no_more_run_than_did_before() {
     let dir = tempfile::tempdir().expect("a folder");
     let mut engine = engine(&files(dir.path(), "none"), LIMITS);
     engine.hold(true);
@@ -177,6 +177,10 @@ fn while_held_nobody_joins_those_that_run() {
     engine.submit(request(3)).expect("sound");
     engine.hold(false);
     assert_eq!(running(&mut engine), 2);
+    engine.submit(request(4)).expect("sound");
+    engine.hold(true);
+    engine.hold(true);
+    assert_eq!(running(&mut engine), 2, "as many as before");
 }
 
 #[test]
@@ -194,7 +198,11 @@ fn room_that_others_leave_is_waited_for_and_what_never_fits_is_refused() {
     let claims = engine.cache_claims();
     assert_eq!((claims.running, claims.next), (one, Some(one)));
     engine.hold(true);
-    assert_eq!(engine.cache_claims().next, None, "it would wait all the same");
+    assert_eq!(
+        engine.cache_claims().next,
+        None,
+        "it would wait all the same"
+    );
     engine.hold(false);
     engine.set_cache_budget(one - 1, one - 1);
     match engine.submit(request(3)) {

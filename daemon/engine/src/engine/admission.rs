@@ -56,6 +56,12 @@ impl Engine {
         (self.target.cache_bytes_per_position() + draft) * positions as u64
     }
 
+    /// Requests that may run at once.
+    pub(super) fn most_at_once(&self) -> usize {
+        let most = self.options.max_sequences;
+        self.held.map_or(most, |held| held.min(most))
+    }
+
     /// Bytes that the caches of the running requests take at full length.
     pub(super) fn reserved(&self) -> u64 {
         let lengths = self.running.iter().map(Sequence::positions);
@@ -65,10 +71,10 @@ impl Engine {
     /// Lets waiting requests run, first come first served, while there is room for their full length.
     pub(super) fn admit(&mut self, outputs: &mut Vec<Output>) -> Result<(), ModelError> {
         while let Some(next) = self.waiting.front() {
-            let idle = self.running.is_empty();
-            if self.running.len() >= self.options.max_sequences || (self.held && !idle) {
+            if self.running.len() >= self.most_at_once() {
                 break;
             }
+            let idle = self.running.is_empty();
             let needed = self.reserved() + self.cache_bytes(next.positions());
             // Where nobody else has a cache, what passed the door fits, whatever the draft has come to add since.
             let alone = idle && self.cache_room >= self.options.cache_budget;

@@ -121,8 +121,8 @@ pub struct Engine {
     options: EngineOptions,
     /// Bytes that caches may come to take just now, where others leave less than the options allow.
     cache_room: u64,
-    /// Whether no request is to join those that run.
-    held: bool,
+    /// Most requests that may run at once while no more are to join.
+    held: Option<usize>,
     waiting: VecDeque<Sequence>,
     running: Vec<Sequence>,
     controller: Controller,
@@ -163,7 +163,7 @@ impl Engine {
             controller: Controller::new(options.policy, Protection::default())
                 .pipelined(options.pipelined),
             cache_room: options.cache_budget,
-            held: false,
+            held: None,
             options,
             waiting: VecDeque::new(),
             running: Vec::new(),

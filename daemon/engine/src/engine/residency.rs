@@ -89,9 +89,13 @@ impl Engine {
         Ok(None)
     }
 
-    /// Lets no request join those that run, or does again. While none runs, one may begin.
+    /// Lets no more requests run at once than do now, or one where none does; or as many as usual again.
     pub fn hold(&mut self, hold: bool) {
-        self.held = hold;
+        self.held = match (hold, self.held) {
+            (true, None) => Some(self.running.len().max(1)),
+            (true, held) => held,
+            (false, _) => None,
+        };
     }
 
     /// Forgets what only serves to be faster later: finished texts.
@@ -111,8 +115,7 @@ impl Engine {
     /// What requests take and what the next one will take.
     #[must_use]
     pub fn cache_claims(&self) -> CacheClaims {
-        let may_begin = self.running.is_empty()
-            || (!self.held && self.running.len() < self.options.max_sequences);
+        let may_begin = self.running.len() < self.most_at_once();
         let next = self.waiting.front().filter(|_| may_begin);
         CacheClaims {
             running: self.reserved(),
