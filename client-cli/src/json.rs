@@ -1,11 +1,17 @@
 //! What `--json` prints. Names follow the service definition; times are in milliseconds, memory in bytes.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use tandem_client::v1::generate_complete::MatchedStop;
 use tandem_client::v1::{
     DraftMethod, GenerateChunk, GenerateComplete, LoadProgress, MemoryStatus, ModelInfo, PairInfo,
-    PairStatus, SpeculationStats, StatusResponse, StepCost, TokenizeResponse,
+    PairStatus, ReloadResponse, SpeculationStats, StatusResponse, StepCost, TokenizeResponse,
 };
+
+mod events;
+
+pub(crate) use events::event;
 
 use crate::summary::{milliseconds, tokens_per_second};
 
@@ -41,6 +47,7 @@ pub(crate) fn complete(complete: &GenerateComplete) -> Value {
             "time_to_first_token_ms": milliseconds(timings.time_to_first_token),
             "decode_ms": milliseconds(timings.decode),
             "total_ms": milliseconds(timings.total),
+            "load_ms": timings.load.map(|load| milliseconds(Some(load))),
             "tokens_per_second": tokens_per_second(usage.completion_tokens, &timings),
         },
         "speculation": speculation(complete.speculation.as_ref()),
@@ -79,6 +86,12 @@ pub(crate) fn status(status: &StatusResponse) -> Value {
             "steps": totals.steps,
         },
         "speculation": speculation(status.speculation.as_ref()),
+        "pressure": enum_name(status.pressure().as_str_name(), "PRESSURE_"),
+        "memory_stage": enum_name(status.memory_stage().as_str_name(), "MEMORY_STAGE_"),
+        "reload": status.reload.as_ref().map(|reload| {
+            json!({ "ago_ms": milliseconds(reload.ago), "error": reload.error })
+        }),
+        "hanging": status.hanging,
     })
 }
 
@@ -97,6 +110,8 @@ fn pair(pair: &PairStatus) -> Value {
         "context_length": info.context_length,
         "warnings": info.warnings,
         "load_progress": info.load_progress.as_ref().map(load_progress),
+        "keep_alive_ms": keep_alive(info.keep_alive),
+        "draining": info.draining,
         "running": pair.running,
         "waiting": pair.waiting,
         "queue_capacity": pair.queue_capacity,
@@ -142,6 +157,12 @@ fn speculation(stats: Option<&SpeculationStats>) -> Value {
     })
 }
 
+/// How long a pair stays loaded without a request; null stands for ever.
+fn keep_alive<D: TryInto<Duration>>(limit: Option<D>) -> Option<f64> {
+    let limit: Duration = limit?.try_into().ok()?;
+    Some(limit.as_secs_f64() * 1e3)
+}
+
 /// Words a drafter as the command line does.
 pub(crate) fn draft_method(method: DraftMethod) -> String {
     enum_name(method.as_str_name(), "DRAFT_METHOD_")
@@ -180,6 +201,16 @@ fn memory(memory: Option<MemoryStatus>) -> Value {
         "draft_kv": memory.draft_kv,
         "physical": memory.physical,
         "mapped_weights": memory.mapped_weights,
+    })
+}
+
+pub(crate) fn reload(changes: &ReloadResponse) -> Value {
+    json!({
+        "added": changes.added,
+        "removed": changes.removed,
+        "changed": changes.changed,
+        "retried": changes.retried,
+        "restart_needed": changes.restart_needed,
     })
 }
 

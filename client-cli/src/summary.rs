@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use tandem_client::v1::{GenerateComplete, LoadProgress, LoadStage, SpeculationStats, Timings};
+use tandem_client::v1::{
+    GenerateComplete, LoadProgress, LoadStage, ReloadResponse, SpeculationStats, Timings,
+};
 
 /// Words what a request took and what speculation did for it.
 pub(crate) fn line(complete: &GenerateComplete) -> String {
@@ -13,6 +15,12 @@ pub(crate) fn line(complete: &GenerateComplete) -> String {
         "TTFT {:.0} ms",
         milliseconds(timings.time_to_first_token)
     )];
+    if timings.load.is_some() {
+        parts.push(format!(
+            "loaded first, {:.0} ms",
+            milliseconds(timings.load)
+        ));
+    }
     if let Some(rate) = tokens_per_second(tokens, &timings) {
         parts.push(format!("{rate:.1} tokens/s"));
     }
@@ -31,6 +39,26 @@ pub(crate) fn line(complete: &GenerateComplete) -> String {
     }
     parts.push(speculation_state(&speculation));
     parts.join(" · ")
+}
+
+/// Words what a reload changed.
+pub(crate) fn reload(changes: &ReloadResponse) -> String {
+    let lists = [
+        ("added", &changes.added),
+        ("removed", &changes.removed),
+        ("changed", &changes.changed),
+        ("loaded again", &changes.retried),
+        ("restart to apply", &changes.restart_needed),
+    ];
+    let said: Vec<String> = lists
+        .iter()
+        .filter(|(_, names)| !names.is_empty())
+        .map(|(what, names)| format!("{what} {}", names.join(", ")))
+        .collect();
+    match said.is_empty() {
+        true => "no pair changed".to_owned(),
+        false => said.join("; "),
+    }
 }
 
 /// Words a speed against that of plain decoding.
@@ -183,6 +211,18 @@ mod tests {
         };
         assert!(
             line(&complete(2, stats)).ends_with("speculation on in part: drafting did not pay")
+        );
+    }
+
+    #[test]
+    fn a_reload_names_what_changed() {
+        let mut changes = ReloadResponse::default();
+        assert_eq!(reload(&changes), "no pair changed");
+        changes.added = vec!["a".to_owned(), "b".to_owned()];
+        changes.restart_needed = vec!["server.max_message_bytes".to_owned()];
+        assert_eq!(
+            reload(&changes),
+            "added a, b; restart to apply server.max_message_bytes"
         );
     }
 

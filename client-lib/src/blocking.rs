@@ -108,6 +108,14 @@ impl Client {
     pub fn status(&self) -> Result<v1::StatusResponse, Error> {
         self.runtime.block_on(self.client.status())
     }
+
+    /// Has the daemon read its configuration again; see [`crate::Client::reload`].
+    ///
+    /// # Errors
+    /// Returns the error that the daemon answered with.
+    pub fn reload(&self) -> Result<v1::ReloadResponse, Error> {
+        self.runtime.block_on(self.client.reload())
+    }
 }
 
 /// The events of a running generation, as an iterator. Dropping it cancels the generation.

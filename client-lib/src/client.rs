@@ -14,7 +14,7 @@ use tonic_health::pb::health_client::HealthClient;
 
 use crate::stream::Deadline;
 use crate::v1::tandem_service_client::TandemServiceClient;
-use crate::{Error, GenerateRequest, Retry, TokenStream, v1};
+use crate::{Error, Events, GenerateRequest, Retry, TokenStream, v1};
 
 /// Largest answer taken, in bytes: the pieces of a long text's tokens are bigger than the transport's default allows.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
@@ -184,6 +184,31 @@ impl Client {
     pub async fn status(&self) -> Result<v1::StatusResponse, Error> {
         self.unary(|mut service| async move { service.status(v1::StatusRequest {}).await })
             .await
+    }
+
+    /// Has the daemon read its configuration again, waits until what that asks for is loaded, and returns what changed.
+    ///
+    /// # Errors
+    /// Returns [`Error::ReloadFailed`] where something is wrong with the configuration, and everything stayed as it
+    /// was.
+    pub async fn reload(&self) -> Result<v1::ReloadResponse, Error> {
+        self.unary(|mut service| async move { service.reload(v1::ReloadRequest {}).await })
+            .await
+    }
+
+    /// Watches what happens to pairs and memory from now on.
+    ///
+    /// # Errors
+    /// Returns the error that the daemon answered with.
+    pub async fn watch(&self) -> Result<Events, Error> {
+        let messages = self
+            .retry
+            .run(|| async {
+                let answer = self.service().watch(v1::WatchRequest {}).await;
+                Ok(answer.map_err(|status| self.failed(&status))?.into_inner())
+            })
+            .await?;
+        Ok(Events::new(messages, self.socket.clone()))
     }
 
     /// Asks once whether the daemon takes requests.

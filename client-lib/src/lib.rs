@@ -20,11 +20,12 @@
 //! ```
 //!
 //! Map: [`Client`] makes calls over one lazily opened channel; `retry` decides whether a failed call is made again;
-//! [`TokenStream`] is a running generation; [`Error`] is every way to fail; [`launch`] starts the daemon.
+//! [`TokenStream`] is a running generation; [`Events`] is what happens in the daemon; [`Error`] is every way to fail; [`launch`] starts the daemon.
 
 pub mod blocking;
 mod client;
 mod error;
+mod events;
 pub mod launch;
 mod request;
 mod retry;
@@ -32,6 +33,7 @@ mod stream;
 
 pub use client::{Client, Health};
 pub use error::{Error, FieldError};
+pub use events::Events;
 pub use request::{GenerateRequest, Message};
 pub use retry::Retry;
 pub use stream::{Event, Generation, TokenStream};

@@ -177,6 +177,19 @@ impl GenerateRequest {
         self
     }
 
+    /// Keeps the pair loaded for this long after the request and without another one; [`Duration::MAX`]: for ever. As
+    /// configured otherwise.
+    #[must_use]
+    pub fn keep_alive(mut self, limit: Duration) -> Self {
+        // The wire has no longer times, and negative ones stand for ever.
+        let forever = prost_types::Duration {
+            seconds: -1,
+            nanos: 0,
+        };
+        self.message.keep_alive = Some(limit.try_into().unwrap_or(forever));
+        self
+    }
+
     /// Ends generation after this long with what there is; the answer is complete and no error.
     #[must_use]
     pub fn time_limit(mut self, limit: Duration) -> Self {
@@ -213,7 +226,12 @@ mod tests {
             .max_tokens(9)
             .draft_method(v1::DraftMethod::Model)
             .draft_method(v1::DraftMethod::Lookup)
-            .history("editor");
+            .history("editor")
+            .keep_alive(Duration::MAX);
+        assert_eq!(
+            request.message.keep_alive.map(|limit| limit.seconds),
+            Some(-1)
+        );
         assert_eq!(request.message.draft_methods, [1, 3]);
         assert_eq!(request.message.history.as_deref(), Some("editor"));
         let params = request

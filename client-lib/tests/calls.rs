@@ -209,3 +209,15 @@ fn a_client_needs_no_runtime_before_its_first_call() {
         Err(Error::Paths(_))
     ));
 }
+
+#[tokio::test]
+async fn reloads_and_events_come_through() {
+    let (_directory, socket) = place();
+    let _server = Server::start(&socket, |_| Ok(says([]))).await;
+    let client = Client::new(&socket).unwrap();
+    assert_eq!(client.reload().await.unwrap().changed, ["default"]);
+    let mut events = client.watch().await.unwrap();
+    let event = events.next().await.unwrap().expect("one event");
+    assert_eq!(event.pair, "default");
+    assert_eq!(events.next().await.unwrap(), None);
+}

@@ -14,7 +14,7 @@ use tracing_subscriber::filter::ParseError;
 use crate::config::{Config, ConfigError};
 use crate::listener::{ListenError, Listener};
 pub use crate::logging::LogFormat;
-use crate::{Notifier, RunError, Setup, logging, platform};
+use crate::{ConfigSource, Notifier, RunError, Setup, Signal as Asked, logging, platform};
 
 /// How long blocking work may go on after the daemon ended before the process leaves it behind.
 const RUNTIME_SHUTDOWN: Duration = Duration::from_millis(200);
@@ -89,7 +89,8 @@ fn start(args: &Args) -> Result<(), Failure> {
     if let Some(socket) = &args.socket {
         paths.set_socket(absolute(socket)?);
     }
-    let config = load_config(args.config.as_deref(), &paths)?;
+    let source = config_source(args.config.as_deref(), &paths)?;
+    let config = Config::load(&source.path, source.required)?;
     if args.check_config {
         let file = config
             .path
@@ -103,6 +104,7 @@ fn start(args: &Args) -> Result<(), Failure> {
     let store = Store::from_env(paths.models_dir()).map_err(Failure::Store)?;
     let setup = Setup {
         config,
+        source,
         listener: listen(paths.clone())?,
         notifier: Notifier::from_env(),
         platform: platform::native(),
@@ -151,14 +153,17 @@ fn listen(mut paths: Paths) -> Result<Listener, ListenError> {
 }
 
 /// A file that somebody named has to exist; the usual one need not.
-fn load_config(named: Option<&Path>, paths: &Paths) -> Result<Config, ConfigError> {
-    match named {
-        Some(path) => Config::load(path, true),
-        None => Config::load(
-            &paths.config_file,
-            std::env::var_os("TANDEM_CONFIG").is_some_and(|path| !path.is_empty()),
-        ),
-    }
+fn config_source(named: Option<&Path>, paths: &Paths) -> Result<ConfigSource, Failure> {
+    Ok(match named {
+        Some(path) => ConfigSource {
+            path: absolute(path)?,
+            required: true,
+        },
+        None => ConfigSource {
+            path: absolute(&paths.config_file)?,
+            required: std::env::var_os("TANDEM_CONFIG").is_some_and(|path| !path.is_empty()),
+        },
+    })
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {
@@ -171,21 +176,21 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     })
 }
 
-/// Returns a channel that gets an item for each SIGTERM and SIGINT. SIGHUP is caught and ignored: a terminal that
-/// closes must not end the daemon.
-fn signals() -> std::io::Result<mpsc::Receiver<()>> {
+/// Returns a channel that gets an item for each signal: SIGTERM and SIGINT end, SIGHUP reads the configuration again. A
+/// terminal that closes sends the latter, and does not end the daemon.
+fn signals() -> std::io::Result<mpsc::Receiver<Asked>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hang_up: Signal = signal(SignalKind::hangup())?;
     let (sender, receiver) = mpsc::channel(4);
     tokio::spawn(async move {
         loop {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-                _ = hang_up.recv() => continue,
-            }
-            if sender.send(()).await.is_err() {
+            let asked = tokio::select! {
+                _ = terminate.recv() => Asked::End,
+                _ = interrupt.recv() => Asked::End,
+                _ = hang_up.recv() => Asked::Reload,
+            };
+            if sender.send(asked).await.is_err() {
                 return;
             }
         }

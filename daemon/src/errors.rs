@@ -10,10 +10,13 @@ use tandem_engine::engine::RequestError;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, FieldViolation, StatusExt};
 
+use crate::residency::ReloadError;
 use tandem_proto::ERROR_DOMAIN;
 
 /// When to try again after a refusal for want of room.
 const RETRY_WHEN_FULL: Duration = Duration::from_secs(1);
+/// When to try again after a refusal for want of memory: the shortest quiet that ends it by default.
+const RETRY_WHEN_SHORT: Duration = Duration::from_secs(10);
 /// When to try again after a refusal because this daemon is ending.
 const RETRY_WHEN_DRAINING: Duration = Duration::from_secs(2);
 
@@ -58,7 +61,7 @@ pub(crate) fn invalid_field(field: impl Into<String>, description: impl Into<Str
 }
 
 /// No pair has this name.
-pub(crate) fn unknown_pair(name: &str, known: &[&str]) -> Status {
+pub(crate) fn unknown_pair(name: &str, known: &[String]) -> Status {
     let message = format!(
         "there is no pair \"{name}\"; configured: {}",
         known.join(", ")
@@ -108,6 +111,45 @@ pub(crate) fn drain_expired(limit: Duration) -> Status {
         limit.as_secs()
     );
     status(Code::Unavailable, message, details)
+}
+
+/// The system is short of memory, and takes no more work.
+pub(crate) fn memory_short(footprint: u64, budget: u64) -> Status {
+    let message = format!(
+        "the system is short of memory, and no new requests are taken until it is not; the daemon takes {footprint} of \
+         at most {budget} bytes"
+    );
+    let mut details = details(
+        "MEMORY_SHORT",
+        [
+            ("footprint_bytes", footprint.to_string()),
+            ("budget_bytes", budget.to_string()),
+        ],
+    );
+    details.set_retry_info(Some(RETRY_WHEN_SHORT));
+    details.set_quota_failure(vec![tonic_types::QuotaViolation::new(
+        "memory",
+        "physical memory of the machine",
+    )]);
+    status(Code::ResourceExhausted, message, details)
+}
+
+/// A reload changed nothing, because something is wrong with the configuration.
+pub(crate) fn reload_failed(error: &ReloadError) -> Status {
+    let message = format!("the configuration stays as it was: {error}");
+    let (kind, subject) = match error {
+        ReloadError::Config(_) | ReloadError::Empty { .. } => ("CONFIG", "config".to_owned()),
+        ReloadError::Pair { pair, .. } => ("PAIR", format!("pair:{pair}")),
+        ReloadError::TooLarge(_) => ("MEMORY", "memory.budget".to_owned()),
+        ReloadError::Panic => return internal(&message),
+    };
+    let mut details = details("RELOAD_FAILED", [("cause", kind.to_owned())]);
+    details.set_precondition_failure(vec![tonic_types::PreconditionViolation::new(
+        kind,
+        subject,
+        error.to_string(),
+    )]);
+    status(Code::FailedPrecondition, message, details)
 }
 
 /// The pair could not be loaded, for a reason that only a person can change.
@@ -167,7 +209,7 @@ pub(crate) fn step_failed(pair: &str, error: &str) -> Status {
     )
 }
 
-/// The engine of a pair panicked; the pair is lost until the daemon restarts.
+/// The engine of a pair panicked; what was running on it is lost.
 pub(crate) fn engine_panicked(pair: &str) -> Status {
     let message = format!(
         "the engine of pair \"{pair}\" stopped on an internal error; the daemon's log has it"

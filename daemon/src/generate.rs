@@ -3,7 +3,7 @@
 //! Dropping the stream is the one way to cancel: it drops what the call holds, whichever stage it is in.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::stream;
 use tandem_engine::draft::ClientKey;
@@ -14,13 +14,15 @@ use tandem_proto::v1;
 use tokio_stream::Stream;
 use tonic::Status;
 
+use crate::config::KeepAlive;
 use crate::convert::{self, Input, Plan, Speculation};
 use crate::deadline::{self, Deadline};
+use crate::drafters::drafters;
 use crate::errors;
-use crate::pair::{Pair, Reservation, Warm};
 use crate::phase::OpenStream;
 use crate::record::{Outcome, Record};
 use crate::replies::{self, Finished, Gone, Replies, Reply};
+use crate::residency::{Lease, Pair, Reservation, Resident};
 use crate::service::{Daemon, blocking};
 use crate::worker::Job;
 
@@ -99,7 +101,7 @@ impl Call {
     async fn start(&mut self, accepted: Accepted) -> Result<Replies, Status> {
         let Accepted {
             plan,
-            record,
+            mut record,
             reservation,
             client,
             entropy,
@@ -114,16 +116,25 @@ impl Call {
                 record.end(Outcome::Gone(gone), None);
                 return Err(status);
             }
-            prepared = prepare(&self.pair, plan.input) => prepared,
+            prepared = prepare(&self.daemon, &self.pair, &plan.pair, plan.keep_alive, plan.input) => prepared,
             () = sleep_until(time_limit) => return Ok(out_of_time(record)),
         };
-        let prompt = match prepared {
-            Ok(prompt) => prompt,
+        let Prepared {
+            prompt,
+            lease,
+            load,
+        } = match prepared {
+            Ok(prepared) => prepared,
             Err(status) => {
                 record.end(Outcome::Failed(status.code()), None);
                 return Err(status);
             }
         };
+        // Another one, where the default pair changed meanwhile.
+        self.pair = Arc::clone(lease.pair());
+        if let Some(took) = load {
+            record.loaded(took);
+        }
         let request = Request {
             prompt,
             sampling: plan.sampling,
@@ -142,19 +153,17 @@ impl Call {
         let require_speculation = plan.speculation == Speculation::Required
             && !plan.drafters.is_some_and(|allowed| {
                 // What serves without a draft needs none to be resident.
-                let mut always = self.daemon.drafters(&self.pair, false);
+                let mut always = drafters(&lease.resident.recipe, false);
                 always.any(|kind| allowed[kind.index()])
             });
-        self.daemon.worker.submit(
-            self.pair.index,
-            Job {
-                request,
-                require_speculation,
-                record,
-                sink,
-                reservation,
-            },
-        );
+        self.daemon.residency.worker.submit(Job {
+            request,
+            require_speculation,
+            record,
+            sink,
+            reservation,
+            lease,
+        });
         Ok(replies)
     }
 
@@ -191,7 +200,7 @@ async fn interrupted(
 ) -> (Gone, Status) {
     tokio::select! {
         limit = deadline::passed(deadline) => (Gone::Deadline, errors::deadline_exceeded(limit)),
-        () = open.ended() => (Gone::Drained, errors::drain_expired(daemon.lifecycle.drain)),
+        () = open.ended() => (Gone::Drained, errors::drain_expired(daemon.residency.config().server.drain)),
     }
 }
 
@@ -215,28 +224,50 @@ fn out_of_time(record: Record) -> Replies {
     replies
 }
 
-/// Waits for the pair to be loaded and makes tokens of the input.
-async fn prepare(pair: &Pair, input: Input) -> Result<Vec<TokenId>, Status> {
-    let warm = pair.ready().await?;
-    let name = pair.name.clone();
-    blocking(move || encode(&warm, &name, input)).await?
+/// What an input became.
+struct Prepared {
+    prompt: Vec<TokenId>,
+    /// The load whose tokens these are, and on which they run.
+    lease: Lease,
+    /// How long that took to be there, where it was not.
+    load: Option<Duration>,
 }
 
-fn encode(warm: &Warm, pair: &str, input: Input) -> Result<Vec<TokenId>, Status> {
+/// Waits for the pair to be loaded and makes tokens of the input.
+async fn prepare(
+    daemon: &Daemon,
+    pair: &Arc<Pair>,
+    named: &str,
+    keep_alive: Option<KeepAlive>,
+    input: Input,
+) -> Result<Prepared, Status> {
+    let mut waited = None;
+    let lease = daemon.lease(pair, named, keep_alive, &mut waited).await?;
+    let load = waited.map(|since| since.elapsed());
+    let resident = Arc::clone(&lease.resident);
+    let prompt = blocking(move || encode(&resident, input)).await??;
+    Ok(Prepared {
+        prompt,
+        lease,
+        load,
+    })
+}
+
+fn encode(resident: &Resident, input: Input) -> Result<Vec<TokenId>, Status> {
     match input {
         Input::TokenIds(ids) => Ok(ids),
         Input::Text(text) => {
-            let tokenizer = &warm.tokenizer;
+            let tokenizer = &resident.tokenizer;
             // Raw text begins as the model was trained to see it begin.
             let bos = tokenizer.bos().filter(|_| tokenizer.adds_bos());
             let tokens = tokenizer.encode(&text, SpecialTokens::AsText);
             Ok(bos.into_iter().chain(tokens).collect())
         }
         Input::Chat(messages) => {
-            let template = warm
+            let template = resident
                 .template
                 .as_ref()
-                .ok_or_else(|| errors::no_template(pair))?;
+                .ok_or_else(|| errors::no_template(&resident.name))?;
             let messages: Vec<ChatMessage> = messages
                 .into_iter()
                 .map(|message| ChatMessage {
@@ -245,7 +276,7 @@ fn encode(warm: &Warm, pair: &str, input: Input) -> Result<Vec<TokenId>, Status>
                 })
                 .collect();
             template
-                .encode_chat(&warm.tokenizer, &messages)
+                .encode_chat(&resident.tokenizer, &messages)
                 .map_err(|error| errors::invalid_field("chat.messages", error.to_string()))
         }
     }

@@ -1,4 +1,4 @@
-//! `grpc.health.v1`: serving exactly while the default pair is warm and the daemon is not ending.
+//! `grpc.health.v1`: serving while requests of the default pair are served, be it after a load, and the daemon is not ending.
 
 use std::sync::Arc;
 
@@ -7,8 +7,9 @@ use tonic_health::server::HealthReporter;
 
 use tandem_proto::SERVICE_NAME;
 
-use crate::pair::PairState;
+use crate::governor::Stage;
 use crate::phase::Phase;
+use crate::residency::PairState;
 use crate::service::Daemon;
 
 /// The names under which health can be asked for: the whole server's and the service's.
@@ -16,12 +17,19 @@ const NAMES: [&str; 2] = ["", SERVICE_NAME];
 
 /// Keeps the reported health up to date until the daemon ends.
 pub(crate) async fn follow(daemon: Arc<Daemon>, reporter: HealthReporter) {
-    let Ok(pair) = daemon.pair("") else { return };
-    let (mut state, mut phase) = (pair.watch(), daemon.lifecycle.watch());
+    let mut phase = daemon.lifecycle.watch();
+    let mut config = daemon.residency.watch_config();
+    let (mut memory, mut hanging) = (daemon.memory.subscribe(), daemon.hanging.subscribe());
     loop {
-        let warm = matches!(*state.borrow_and_update(), PairState::Warm(_));
+        // Which pair is the default one can change as well.
+        config.borrow_and_update();
+        let Ok(pair) = daemon.pair("") else { return };
+        let mut state = pair.watch();
         let now = *phase.borrow_and_update();
-        let status = if warm && now == Phase::Serving {
+        let refuses = memory.borrow_and_update().stage >= Stage::Refusing;
+        let hangs = hanging.borrow_and_update().is_some();
+        let serves = serves(&state.borrow_and_update());
+        let status = if serves && now == Phase::Serving && !refuses && !hangs {
             ServingStatus::Serving
         } else {
             ServingStatus::NotServing
@@ -32,9 +40,27 @@ pub(crate) async fn follow(daemon: Arc<Daemon>, reporter: HealthReporter) {
         if now == Phase::Ended {
             return;
         }
-        tokio::select! {
-            changed = state.changed() => if changed.is_err() { return },
-            changed = phase.changed() => if changed.is_err() { return },
+        let changed = tokio::select! {
+            changed = state.changed() => changed,
+            changed = phase.changed() => changed,
+            changed = config.changed() => changed,
+            changed = memory.changed() => changed,
+            changed = hanging.changed() => changed,
+        };
+        if changed.is_err() {
+            return;
         }
+    }
+}
+
+/// Whether a request would be served, if need be after a load of its own. One that waits for the first load, or for what
+/// takes the place of a pair that is being replaced, has to wait for others.
+fn serves(state: &PairState) -> bool {
+    match state {
+        PairState::Warm(_) | PairState::Cold(None) | PairState::Unloading => true,
+        PairState::Cold(Some(_))
+        | PairState::Loading
+        | PairState::Draining(_)
+        | PairState::Removed => false,
     }
 }

@@ -20,52 +20,61 @@
 //! | `service`, `generate`, `status` | `tandem.v1`: short calls, the one long call, introspection |
 //! | [`Notifier`] | what systemd hears about all this |
 //! | `convert`, `deadline`, `errors` | wire types in and out, `grpc-timeout`, the table of errors |
-//! | `entropy` | randomness, and whose texts help to guess |
-//! | `pair`, `loading` | one pair's state and room, the thread that loads |
+//! | `entropy`, `drafters` | randomness and whose texts help to guess, what drafts |
+//! | `residency`, `loading` | which pairs are in memory, reloads, leases; reading models |
+//! | `governor`, `watchdog` | memory that gets short, an engine that hangs |
+//! | `config_watch`, `events` | the config file as it changes, what those who watch are told |
 //! | `worker`, `replies`, `record` | the engine thread, its way back to streams, accounts and log lines |
 
 pub mod cli;
 pub mod config;
+mod config_watch;
 mod convert;
 mod deadline;
+mod drafters;
 mod entropy;
 mod errors;
+mod events;
 mod generate;
+mod governor;
 mod health;
 pub mod listener;
 mod loading;
 mod logging;
 mod notify;
-mod pair;
 mod phase;
 pub mod platform;
 mod record;
 mod replies;
+mod residency;
 mod server;
 mod service;
 mod status;
+mod watchdog;
 mod worker;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tandem_engine::pair::PreparedOptions;
 use tandem_models::Store;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 
 use crate::config::{Config, format_bytes};
 use crate::entropy::Entropy;
+use crate::events::Events;
+use crate::governor::MemoryView;
 use crate::listener::{ListenError, Listener};
 use crate::loading::Loader;
 pub use crate::notify::Notifier;
-use crate::pair::Pair;
 use crate::phase::Lifecycle;
 use crate::platform::Platform;
 use crate::record::Totals;
+pub use crate::residency::ConfigSource;
+use crate::residency::{Equipment, Residency};
 use crate::service::Daemon;
-use crate::worker::Worker;
 
 /// How long the step in progress may take before the daemon ends without it.
 const ENGINE_STOP: Duration = Duration::from_millis(500);
@@ -75,6 +84,8 @@ const ENGINE_STOP: Duration = Duration::from_millis(500);
 pub struct Setup {
     /// What to serve, and how much of it.
     pub config: Config,
+    /// Where that came from, and where changes of it are to be seen.
+    pub source: ConfigSource,
     /// Where to serve it; a socket that was bound for it is removed when [`run`] returns.
     pub listener: Listener,
     /// Whom to tell about it.
@@ -85,6 +96,15 @@ pub struct Setup {
     pub store: Store,
     /// Where prepared weights are kept; made when it is needed.
     pub prepared_dir: PathBuf,
+}
+
+/// What a daemon can be asked from outside of the socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// Take no more requests, let running ones end, and end; the second time, end at once.
+    End,
+    /// Read the configuration again.
+    Reload,
 }
 
 /// Why a daemon ended that nobody asked to.
@@ -115,7 +135,7 @@ pub enum RunError {
     EngineThreadEnded,
 }
 
-/// Serves until told otherwise. The first item of `signals` begins a drain: no new requests, running ones go on for the
+/// Serves until told otherwise. The first [`Signal::End`] begins a drain: no new requests, running ones go on for the
 /// configured time; the second ends it at once.
 ///
 /// Pairs load while the socket already answers: requests for them wait, health says NOT_SERVING. A pair that cannot be
@@ -123,9 +143,10 @@ pub enum RunError {
 ///
 /// # Errors
 /// When the daemon cannot start, or ends without having been asked to.
-pub async fn run(setup: Setup, signals: mpsc::Receiver<()>) -> Result<(), RunError> {
+pub async fn run(setup: Setup, signals: mpsc::Receiver<Signal>) -> Result<(), RunError> {
     let Setup {
         config,
+        source,
         listener,
         notifier,
         platform,
@@ -143,70 +164,61 @@ pub async fn run(setup: Setup, signals: mpsc::Receiver<()>) -> Result<(), RunErr
     let physical = platform
         .physical_memory()
         .map_err(system("read how much memory there is"))?;
-    let budget = config.budget.bytes(physical);
-    let capacity = config.server.max_concurrent + config.server.max_queue;
-    let pairs: Vec<Arc<Pair>> = config
-        .pairs
-        .iter()
-        .enumerate()
-        .map(|(index, (name, pair))| {
-            Arc::new(Pair::new(index, name.clone(), pair.clone(), capacity))
-        })
-        .collect();
-    let totals = Arc::new(Totals::default());
-    let (worker, mut engine_ended) = Worker::start(
-        pairs.len(),
-        pairs.len() * capacity,
-        Arc::clone(&totals),
-        Arc::clone(&platform),
-    )
-    .map_err(system("start the engine thread"))?;
+    let budget = config.budget(physical, platform.recommended_working_set());
+    let (totals, events) = (Arc::new(Totals::default()), Events::default());
+    let (worker, mut engine_ended) =
+        worker::start(Arc::clone(&totals), events.clone(), Arc::clone(&platform))
+            .map_err(system("start the engine thread"))?;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         pid = std::process::id(),
         socket = %socket_path.display(),
         config = config.path.as_ref().map(|path| path.display().to_string()),
-        pairs = pairs.len(),
+        pairs = config.pairs.len(),
         budget = format_bytes(budget),
         physical = format_bytes(physical),
         "listening"
     );
 
-    let prepared = config
-        .engine
-        .prepared_limit
-        .map(|limit_bytes| PreparedOptions {
-            directory: prepared_dir,
-            limit_bytes,
-        });
     let loader = Loader {
         store,
-        prepared,
-        worker: worker.clone(),
-        engine: config.engine.clone(),
-        speculation: config.speculation,
+        prepared_dir,
         cores: cores(platform.as_ref()),
-        budget,
-        max_sequences: config.server.max_concurrent,
     };
-    let loader = loader
-        .start(pairs.clone(), &config.default_pair)
-        .map_err(system("start the loading thread"))?;
-    let daemon = Arc::new(Daemon {
-        lifecycle: Lifecycle::new(config.server.drain),
+    let residency = Arc::new(Residency::new(Equipment {
         config,
-        socket: socket_path,
-        platform,
-        started: Instant::now(),
-        budget,
-        pairs,
-        worker: worker.clone(),
+        source: source.clone(),
         loader,
+        worker: worker.clone(),
+        platform,
+        events,
+        budget,
+    }));
+    let daemon = Arc::new(Daemon {
+        socket: socket_path,
+        started: Instant::now(),
+        residency: Arc::clone(&residency),
+        memory: watch::Sender::new(MemoryView::default()),
+        hanging: watch::Sender::new(None),
+        lifecycle: Lifecycle::new(),
         totals,
         entropy: Entropy::default(),
     });
+    residency.preload();
+    let mut attendants = JoinSet::new();
+    attendants.spawn(residency::keep(Arc::clone(&residency)));
+    attendants.spawn(governor::govern(
+        Arc::clone(&residency),
+        daemon.memory.clone(),
+    ));
+    attendants.spawn(watchdog::watch(
+        Arc::clone(&residency),
+        daemon.hanging.clone(),
+    ));
+    attendants.spawn(config_watch::follow(residency, source.path));
     tokio::spawn(notify::follow(Arc::clone(&daemon), notifier));
     let result = server::serve(&daemon, sockets, signals, &mut engine_ended).await;
+    attendants.shutdown().await;
     worker.stop();
     if result.is_ok() {
         // So that requests which it still holds get their log lines; a step that takes longer is left behind.
@@ -215,6 +227,11 @@ pub async fn run(setup: Setup, signals: mpsc::Receiver<()>) -> Result<(), RunErr
     tracing::info!(uptime_s = daemon.started.elapsed().as_secs(), "ended");
     drop(hold);
     result
+}
+
+/// Locks a value that is only ever changed whole, so that a panic elsewhere left it whole.
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns how many threads compute best: one per physical performance core, and no more than the system lets run at

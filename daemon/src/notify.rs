@@ -7,8 +7,8 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::pair::PairState;
 use crate::phase::Phase;
+use crate::residency::PairState;
 use crate::service::Daemon;
 
 /// What ending may take beyond the drain limit.
@@ -66,13 +66,17 @@ fn address(name: &OsStr) -> io::Result<SocketAddr> {
 
 /// Tells until the daemon ends. Ready means that the socket answers: requests wait while pairs load.
 pub(crate) async fn follow(daemon: Arc<Daemon>, notifier: Notifier) {
-    let Ok(pair) = daemon.pair("") else { return };
-    let (mut state, mut phase) = (pair.watch(), daemon.lifecycle.watch());
+    let (mut phase, mut config) = (daemon.lifecycle.watch(), daemon.residency.watch_config());
     notifier.send("READY=1");
     loop {
+        // Which pair is the default one can change as well.
+        let drain = config.borrow_and_update().server.drain;
+        let Ok(pair) = daemon.pair("") else { return };
+        let mut state = pair.watch();
         let status = match &*state.borrow_and_update() {
             PairState::Warm(_) => format!("serving, default pair {}", pair.name),
-            PairState::Failed(failure) => {
+            PairState::Cold(None) => format!("serving, pair {} is loaded on request", pair.name),
+            PairState::Cold(Some(failure)) => {
                 format!("pair {} is not loaded: {}", pair.name, failure.error)
             }
             _ => format!("loading pair {}", pair.name),
@@ -80,7 +84,7 @@ pub(crate) async fn follow(daemon: Arc<Daemon>, notifier: Notifier) {
         match *phase.borrow_and_update() {
             Phase::Serving => notifier.send(&format!("STATUS={}", one_line(&status))),
             Phase::Draining => {
-                let limit = (daemon.lifecycle.drain + MARGIN).as_micros();
+                let limit = (drain + MARGIN).as_micros();
                 let streams = daemon.lifecycle.open_streams();
                 // The unit's limit may be older than the configuration.
                 notifier.send(&format!(
@@ -92,6 +96,7 @@ pub(crate) async fn follow(daemon: Arc<Daemon>, notifier: Notifier) {
         tokio::select! {
             changed = state.changed() => if changed.is_err() { return },
             changed = phase.changed() => if changed.is_err() { return },
+            changed = config.changed() => if changed.is_err() { return },
         }
     }
 }

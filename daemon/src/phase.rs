@@ -1,7 +1,5 @@
 //! Whether the daemon serves, drains or has ended, and how many streams are open.
 
-use std::time::Duration;
-
 use tokio::sync::watch;
 
 /// The daemon's way from start to end; it never goes back.
@@ -20,8 +18,6 @@ pub(crate) enum Phase {
 pub(crate) struct Lifecycle {
     phase: watch::Sender<Phase>,
     open: watch::Sender<()>,
-    /// How long draining may take.
-    pub(crate) drain: Duration,
 }
 
 /// Held by an open stream: counts it and tells it the phase.
@@ -32,11 +28,10 @@ pub(crate) struct OpenStream {
 }
 
 impl Lifecycle {
-    pub(crate) fn new(drain: Duration) -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             phase: watch::Sender::new(Phase::Serving),
             open: watch::Sender::new(()),
-            drain,
         }
     }
 

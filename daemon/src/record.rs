@@ -54,6 +54,8 @@ pub(crate) struct Times {
     pub(crate) decode: Duration,
     /// To the end.
     pub(crate) total: Duration,
+    /// Spent waiting for the pair to be loaded, where it was not.
+    pub(crate) load: Option<Duration>,
 }
 
 /// One request's account. Dropping it without [`Record::end`] counts as a client that went away.
@@ -62,6 +64,7 @@ pub(crate) struct Record {
     id: String,
     pair: String,
     arrival: Instant,
+    load: Option<Duration>,
     admitted: Option<Instant>,
     first_token: Option<Instant>,
     last_token: Option<Instant>,
@@ -79,6 +82,7 @@ impl Record {
             id,
             pair,
             arrival,
+            load: None,
             admitted: None,
             first_token: None,
             last_token: None,
@@ -95,6 +99,11 @@ impl Record {
 
     pub(crate) fn arrival(&self) -> Instant {
         self.arrival
+    }
+
+    /// The pair had to be loaded first, which took this long.
+    pub(crate) fn loaded(&mut self, took: Duration) {
+        self.load = Some(took);
     }
 
     /// The engine took the request in, with this many tokens of prompt.
@@ -129,6 +138,7 @@ impl Record {
                 _ => Duration::ZERO,
             },
             total: since(None),
+            load: self.load,
         }
     }
 
@@ -185,6 +195,7 @@ impl Record {
             ledger_ms = speculation.map(|did| ms(did.ledger_seconds)),
             measured_speedup = speculation.map(|did| hundredths(did.measured_speedup())),
             expected_speedup = speculation.map(|did| hundredths(did.expected_speedup())),
+            load_ms = times.load.map(|load| round(load.as_secs_f64() * 1e3)),
             total_ms = round(times.total.as_secs_f64() * 1e3),
             reason,
             "request ended"

@@ -12,11 +12,12 @@ use tonic::service::InterceptorLayer;
 use tonic::transport::Server;
 use tonic_health::ServingStatus;
 
-use crate::RunError;
 use crate::health;
 use crate::listener::SameUser;
 use crate::phase::{Phase, draining};
+use crate::residency::Cause;
 use crate::service::{Daemon, Service};
+use crate::{RunError, Signal};
 
 /// How long connections may take to send what is buffered, once no stream has anything to add. Streams of other
 /// services, such as a health watch, never end by themselves and are cut then.
@@ -30,7 +31,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) async fn serve(
     daemon: &Arc<Daemon>,
     listeners: Vec<UnixListener>,
-    mut signals: mpsc::Receiver<()>,
+    mut signals: mpsc::Receiver<Signal>,
     engine_ended: &mut oneshot::Receiver<()>,
 ) -> Result<(), RunError> {
     let (reporter, health_service) = tonic_health::server::health_reporter();
@@ -42,7 +43,7 @@ pub(crate) async fn serve(
         .await;
     tokio::spawn(health::follow(Arc::clone(daemon), reporter));
 
-    let limit = daemon.config.server.max_message_bytes;
+    let limit = daemon.residency.config().server.max_message_bytes;
     let service = TandemServiceServer::new(Service(Arc::clone(daemon)))
         .max_decoding_message_size(limit)
         .max_encoding_message_size(limit);
@@ -76,7 +77,7 @@ pub(crate) async fn serve(
             daemon.lifecycle.enter(Phase::Ended);
             return Err(RunError::EngineThreadEnded);
         }
-        _ = signals.recv() => {}
+        () = end_asked(daemon, &mut signals) => {}
     }
     let flush = drain(daemon, &mut signals).await;
     if tokio::time::timeout(flush, &mut serving).await.is_err() {
@@ -86,20 +87,40 @@ pub(crate) async fn serve(
     Ok(())
 }
 
+/// Waits for a signal to end, and has the configuration read again for others.
+async fn end_asked(daemon: &Daemon, signals: &mut mpsc::Receiver<Signal>) {
+    while let Some(Signal::Reload) = signals.recv().await {
+        let residency = Arc::clone(&daemon.residency);
+        // It says itself how it went.
+        tokio::spawn(async move { drop(residency.reload(Cause::Signal).await) });
+    }
+}
+
+/// Waits for another signal to end; a channel that closes brings none.
+async fn end_insisted(signals: &mut mpsc::Receiver<Signal>) {
+    loop {
+        match signals.recv().await {
+            Some(Signal::End) => return,
+            Some(Signal::Reload) => {}
+            None => std::future::pending().await,
+        }
+    }
+}
+
 /// Lets open streams end by themselves, then makes them; returns how long to wait for the last bytes.
-async fn drain(daemon: &Daemon, signals: &mut mpsc::Receiver<()>) -> Duration {
+async fn drain(daemon: &Daemon, signals: &mut mpsc::Receiver<Signal>) -> Duration {
     let lifecycle = &daemon.lifecycle;
+    let limit = daemon.residency.config().server.drain;
     lifecycle.enter(Phase::Draining);
     tracing::info!(
         open_streams = lifecycle.open_streams(),
-        limit_s = lifecycle.drain.as_secs(),
+        limit_s = limit.as_secs(),
         "draining"
     );
     let flush = tokio::select! {
         () = lifecycle.all_closed() => FLUSH,
-        () = tokio::time::sleep(lifecycle.drain) => FLUSH,
-        // A closed channel can bring no second signal.
-        Some(()) = signals.recv() => FLUSH_AT_ONCE,
+        () = tokio::time::sleep(limit) => FLUSH,
+        () = end_insisted(signals) => FLUSH_AT_ONCE,
     };
     let cut = lifecycle.open_streams();
     if cut > 0 {

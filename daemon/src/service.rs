@@ -5,41 +5,38 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
-use tandem_engine::policy::DraftKind;
+use futures_util::StreamExt;
 use tandem_engine::tokenizer::SpecialTokens;
 use tandem_proto::v1;
 use tandem_proto::v1::tandem_service_server::TandemService;
+use tokio::sync::watch;
 use tokio_stream::Stream;
 use tonic::{Request, Response, Status};
 
-use crate::config::{Config, DraftConfig};
-use crate::convert::{Plan, Speculation};
+use crate::config::KeepAlive;
+use crate::convert::Plan;
 use crate::deadline::{self, Deadline};
+use crate::drafters::check_required;
 use crate::entropy::Entropy;
 use crate::errors;
 use crate::generate::{Accepted, Call};
+use crate::governor::{MemoryView, Stage};
 use crate::listener;
-use crate::loading::LoaderHandle;
-use crate::pair::{Pair, PairState, Warm};
-use crate::phase::{Lifecycle, Phase};
-use crate::platform::Platform;
+use crate::phase::{Lifecycle, Phase, draining};
 use crate::record::{Record, Totals};
+use crate::residency::{Cause, Lease, NoLease, Pair, PairState, Residency, Resident};
 use crate::status;
-use crate::worker::Worker;
 
 /// What every call may use.
 #[derive(Debug)]
 pub(crate) struct Daemon {
-    pub(crate) config: Config,
     pub(crate) socket: PathBuf,
-    pub(crate) platform: Arc<dyn Platform>,
     pub(crate) started: Instant,
-    /// Most memory that all pairs together may use, in bytes.
-    pub(crate) budget: u64,
-    /// In the order of their names.
-    pub(crate) pairs: Vec<Arc<Pair>>,
-    pub(crate) worker: Worker,
-    pub(crate) loader: LoaderHandle,
+    pub(crate) residency: Arc<Residency>,
+    /// How short of memory the system is, and what was done about it.
+    pub(crate) memory: watch::Sender<MemoryView>,
+    /// Where the engine hangs, if it does.
+    pub(crate) hanging: watch::Sender<Option<String>>,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) totals: Arc<Totals>,
     pub(crate) entropy: Entropy,
@@ -47,60 +44,32 @@ pub(crate) struct Daemon {
 
 impl Daemon {
     /// Returns the pair of this name; the empty name is the default pair's.
-    pub(crate) fn pair(&self, name: &str) -> Result<&Arc<Pair>, Status> {
-        let name = if name.is_empty() {
-            &self.config.default_pair
-        } else {
-            name
-        };
-        self.pairs
-            .iter()
-            .find(|pair| pair.name == name)
-            .ok_or_else(|| {
-                let known: Vec<&str> = self.pairs.iter().map(|pair| pair.name.as_str()).collect();
-                errors::unknown_pair(name, &known)
-            })
+    pub(crate) fn pair(&self, name: &str) -> Result<Arc<Pair>, Status> {
+        let pair = self.residency.pair(name);
+        pair.map_err(|(name, known)| errors::unknown_pair(&name, &known))
     }
 
-    /// Returns what drafts for a pair, as configured; without its draft only what needs none.
-    pub(crate) fn drafters(
+    /// Waits for a pair to be loaded and takes the right to use it. `named` is what the request called it: where that was
+    /// nothing, and another pair becomes the default one meanwhile, that serves. `waited` is set to when the wait began,
+    /// where there was one.
+    pub(crate) async fn lease(
         &self,
-        pair: &Pair,
-        with_draft: bool,
-    ) -> impl Iterator<Item = DraftKind> {
-        let draft = match pair.config.draft {
-            DraftConfig::None => None,
-            DraftConfig::Model(_) => Some(DraftKind::Model),
-            DraftConfig::Adapter(_) | DraftConfig::Layer(_) | DraftConfig::MeasuredLayer => {
-                Some(DraftKind::SelfDraft)
-            }
-        };
-        let lookup = self
-            .config
-            .speculation
-            .lookup_history
-            .map(|_| DraftKind::Lookup);
-        draft.filter(|_| with_draft).into_iter().chain(lookup)
-    }
-
-    /// Refuses a request that requires a draft where none is configured that it allows.
-    fn check_required(&self, pair: &Pair, plan: &Plan) -> Result<(), Status> {
-        if plan.speculation != Speculation::Required {
-            return Ok(());
-        }
-        let Some(allowed) = plan.drafters else {
-            return match pair.config.draft {
-                DraftConfig::None => {
-                    Err(errors::no_speculation(&pair.name, "no draft is configured"))
+        pair: &Arc<Pair>,
+        named: &str,
+        keep_alive: Option<KeepAlive>,
+        waited: &mut Option<Instant>,
+    ) -> Result<Lease, Status> {
+        let mut pair = Arc::clone(pair);
+        loop {
+            match self.residency.lease(&pair, keep_alive, waited).await {
+                Ok(lease) => return Ok(lease),
+                Err(NoLease::Failed(failure)) => {
+                    return Err(errors::pair_failed(&pair.name, &failure.error));
                 }
-                _ => Ok(()),
-            };
-        };
-        if self.drafters(pair, true).any(|kind| allowed[kind.index()]) {
-            return Ok(());
+                // Where it was named, this says that there is none of that name.
+                Err(NoLease::Removed) => pair = self.pair(named)?,
+            }
         }
-        let why = "none of the draft methods that the request allows is configured";
-        Err(errors::no_speculation(&pair.name, why))
     }
 
     /// Refuses new work once the daemon is ending.
@@ -112,23 +81,30 @@ impl Daemon {
         }
     }
 
-    /// Has a pair whose files were missing looked for again: they may have been pulled since.
-    fn retry(&self, pair: &Arc<Pair>) {
-        if pair.retry() {
-            self.loader.load(Arc::clone(pair));
+    /// Refuses new work while the system is short of memory and everything else was given up.
+    async fn check_memory(&self) -> Result<(), Status> {
+        if self.memory.borrow().stage < Stage::Refusing {
+            return Ok(());
         }
+        Totals::add(&self.totals.rejected, 1);
+        let footprint = self.residency.footprint().await;
+        Err(errors::memory_short(
+            footprint.unwrap_or(0),
+            self.residency.budget(),
+        ))
     }
 
     /// Waits for a pair to be loaded, for a call without a stream.
-    async fn ready<T>(&self, request: &Request<T>, pair: &str) -> Result<Arc<Warm>, Status> {
+    async fn ready<T>(&self, request: &Request<T>, named: &str) -> Result<Lease, Status> {
         let deadline = Deadline::from_metadata(request.metadata(), Instant::now())?;
         self.check_serving()?;
-        let pair = self.pair(pair)?;
-        self.retry(pair);
+        let pair = self.pair(named)?;
+        self.residency.retry(&pair);
+        let mut waited = None;
         tokio::select! {
-            ready = pair.ready() => ready,
+            ready = self.lease(&pair, named, None, &mut waited) => ready,
             limit = deadline::passed(deadline) => Err(errors::deadline_exceeded(limit)),
-            () = crate::phase::draining(self.lifecycle.watch()) => Err(errors::draining()),
+            () = draining(self.lifecycle.watch()) => Err(errors::draining()),
         }
     }
 }
@@ -137,11 +113,13 @@ impl Daemon {
 #[derive(Clone, Debug)]
 pub(crate) struct Service(pub(crate) Arc<Daemon>);
 
-type Replies = Pin<Box<dyn Stream<Item = Result<v1::GenerateResponse, Status>> + Send>>;
+type Messages<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+type Replies = Messages<v1::GenerateResponse>;
 
 #[tonic::async_trait]
 impl TandemService for Service {
     type GenerateStream = Replies;
+    type WatchStream = Messages<v1::WatchResponse>;
 
     /// Checks what can be checked at once; waiting, even for a pair to load, happens in the stream, where the deadline
     /// is ours.
@@ -154,18 +132,20 @@ impl TandemService for Service {
         // Before the phase is looked at: a drain that begins now then waits for this stream.
         let open = daemon.lifecycle.open_stream();
         daemon.check_serving()?;
+        daemon.check_memory().await?;
         let deadline = Deadline::from_metadata(request.metadata(), arrival)?;
         let process = listener::process(request.extensions());
         let plan = Plan::new(request.into_inner())?;
         let pair = daemon.pair(&plan.pair)?;
-        daemon.retry(pair);
-        if let PairState::Failed(failure) = pair.state() {
+        daemon.residency.retry(&pair);
+        if let PairState::Cold(Some(failure)) = pair.state() {
             return Err(errors::pair_failed(&pair.name, &failure.error));
         }
-        daemon.check_required(pair, &plan)?;
-        let reservation = pair
-            .reserve()
-            .inspect_err(|_| Totals::add(&daemon.totals.rejected, 1))?;
+        check_required(&pair, &plan)?;
+        let reservation = pair.reserve().ok_or_else(|| {
+            Totals::add(&daemon.totals.rejected, 1);
+            errors::queue_full(&pair.name, pair.capacity())
+        })?;
 
         let entropy = daemon.entropy.next();
         let id = if plan.request_id.is_empty() {
@@ -181,13 +161,7 @@ impl TandemService for Service {
             reservation,
             entropy: daemon.entropy.next(),
         };
-        let call = Call::new(
-            Arc::clone(daemon),
-            Arc::clone(pair),
-            accepted,
-            deadline,
-            open,
-        );
+        let call = Call::new(Arc::clone(daemon), pair, accepted, deadline, open);
         Ok(Response::new(Box::pin(call.into_stream())))
     }
 
@@ -195,9 +169,9 @@ impl TandemService for Service {
         &self,
         request: Request<v1::TokenizeRequest>,
     ) -> Result<Response<v1::TokenizeResponse>, Status> {
-        let warm = self.0.ready(&request, &request.get_ref().pair).await?;
+        let lease = self.0.ready(&request, &request.get_ref().pair).await?;
         let request = request.into_inner();
-        let response = blocking(move || tokenize(&warm, &request)).await?;
+        let response = blocking(move || tokenize(&lease.resident, &request)).await?;
         Ok(Response::new(response))
     }
 
@@ -205,8 +179,8 @@ impl TandemService for Service {
         &self,
         request: Request<v1::DetokenizeRequest>,
     ) -> Result<Response<v1::DetokenizeResponse>, Status> {
-        let warm = self.0.ready(&request, &request.get_ref().pair).await?;
-        detokenize(&warm, &request.get_ref().token_ids).map(Response::new)
+        let lease = self.0.ready(&request, &request.get_ref().pair).await?;
+        detokenize(&lease.resident, &request.get_ref().token_ids).map(Response::new)
     }
 
     async fn list_pairs(
@@ -226,6 +200,25 @@ impl TandemService for Service {
             blocking(move || status::status(&daemon)).await?,
         ))
     }
+
+    async fn reload(
+        &self,
+        _: Request<v1::ReloadRequest>,
+    ) -> Result<Response<v1::ReloadResponse>, Status> {
+        self.0.check_serving()?;
+        let reloaded = self.0.residency.reload(Cause::Call).await;
+        let changes = reloaded.map_err(|error| errors::reload_failed(&error))?;
+        Ok(Response::new(changes.into()))
+    }
+
+    async fn watch(
+        &self,
+        _: Request<v1::WatchRequest>,
+    ) -> Result<Response<Self::WatchStream>, Status> {
+        let events = self.0.residency.events.watch();
+        let ending = Box::pin(draining(self.0.lifecycle.watch()));
+        Ok(Response::new(Box::pin(events.take_until(ending))))
+    }
 }
 
 /// Runs something that computes for a while off the threads that serve connections.
@@ -238,33 +231,33 @@ pub(crate) async fn blocking<T: Send + 'static>(
     })
 }
 
-fn tokenize(warm: &Warm, request: &v1::TokenizeRequest) -> v1::TokenizeResponse {
+fn tokenize(resident: &Resident, request: &v1::TokenizeRequest) -> v1::TokenizeResponse {
     let special = if request.parse_special {
         SpecialTokens::Parse
     } else {
         SpecialTokens::AsText
     };
     let bos = if request.add_bos {
-        warm.tokenizer.bos()
+        resident.tokenizer.bos()
     } else {
         None
     };
     let token_ids: Vec<u32> = bos
         .into_iter()
-        .chain(warm.tokenizer.encode(&request.text, special))
+        .chain(resident.tokenizer.encode(&request.text, special))
         .collect();
     let pieces = token_ids
         .iter()
-        .map(|id| warm.tokenizer.piece(*id).unwrap_or_default().to_vec())
+        .map(|id| resident.tokenizer.piece(*id).unwrap_or_default().to_vec())
         .collect();
     v1::TokenizeResponse { token_ids, pieces }
 }
 
-fn detokenize(warm: &Warm, token_ids: &[u32]) -> Result<v1::DetokenizeResponse, Status> {
+fn detokenize(resident: &Resident, token_ids: &[u32]) -> Result<v1::DetokenizeResponse, Status> {
     let mut bytes = Vec::new();
     for (index, id) in token_ids.iter().enumerate() {
-        let piece = warm.tokenizer.piece(*id).ok_or_else(|| {
-            let size = warm.report.target.vocabulary_size;
+        let piece = resident.tokenizer.piece(*id).ok_or_else(|| {
+            let size = resident.report.target.vocabulary_size;
             let problem = format!("token {id} is beyond the target's vocabulary of {size} tokens");
             errors::invalid_field(format!("token_ids[{index}]"), problem)
         })?;

@@ -4,66 +4,74 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tandem_engine::engine::MemoryUse;
-use tandem_engine::pair::{LoadProgress, LoadStage, ModelSummary};
-use tandem_engine::policy::SpeculationStats;
+use tandem_engine::pair::ModelSummary;
 use tandem_proto::{API_VERSION, v1};
 
-use crate::convert::{count, draft_methods, duration, pair_speculation, step_costs};
-use crate::pair::{Pair, PairState, Readings};
+use crate::convert::{
+    self, count, draft_methods, duration, load_progress, memory_stage, pair_speculation, pressure,
+    step_costs,
+};
+use crate::drafters::drafters;
 use crate::phase::Phase;
 use crate::record::Totals;
+use crate::residency::{Pair, PairState, Readings};
 use crate::service::Daemon;
 
 pub(crate) fn list_pairs(daemon: &Daemon) -> v1::ListPairsResponse {
-    let pairs = daemon
-        .pairs
+    let pairs = daemon.residency.pairs();
+    let pairs = pairs
         .iter()
-        .map(|pair| info(daemon, pair, &pair.readings()))
-        .collect();
-    v1::ListPairsResponse { pairs }
+        .map(|pair| info(daemon, pair, &pair.readings()));
+    v1::ListPairsResponse {
+        pairs: pairs.collect(),
+    }
 }
 
 pub(crate) fn status(daemon: &Daemon) -> v1::StatusResponse {
+    let residency = &daemon.residency;
+    let (config, pairs) = (residency.config(), residency.pairs());
     let mut used = MemoryUse::default();
-    let mut speculation = SpeculationStats::default();
-    let mut pairs = Vec::with_capacity(daemon.pairs.len());
-    for pair in &daemon.pairs {
-        let readings = pair.readings();
-        used = sum(used, readings.memory);
-        speculation.merge(&readings.speculation);
-        pairs.push(pair_status(daemon, pair, &readings));
+    for resident in residency.residents() {
+        used = sum(used, resident.readings().memory);
     }
-    let default = daemon
-        .pairs
-        .iter()
-        .find(|pair| pair.name == daemon.config.default_pair);
-    let report = default.and_then(|pair| match pair.state() {
-        PairState::Warm(warm) => Some((warm.report.backend, warm.report.batch_invariant)),
-        PairState::Loading | PairState::Failed(_) => None,
+    let default = pairs.iter().find(|pair| pair.name == config.default_pair);
+    let report = default.and_then(|pair| {
+        let state = pair.state();
+        let report = &state.resident()?.report;
+        Some((report.backend, report.batch_invariant))
     });
     let (backend, batch_invariant) = report.unwrap_or_default();
+    let path = config.path.as_ref();
+    let view = *daemon.memory.borrow();
+    let platform = &residency.platform;
     v1::StatusResponse {
         server_version: env!("CARGO_PKG_VERSION").to_owned(),
         api_version: API_VERSION,
         pid: std::process::id(),
         uptime: Some(duration(daemon.started.elapsed())),
         socket_path: daemon.socket.display().to_string(),
-        config_path: daemon
-            .config
-            .path
-            .as_ref()
-            .map_or_else(String::new, |path| path.display().to_string()),
+        config_path: path.map_or_else(String::new, |path| path.display().to_string()),
         backend: backend.to_owned(),
         batch_invariant,
         memory: Some(v1::MemoryStatus {
-            footprint: reading("footprint", daemon.platform.footprint()),
-            budget: daemon.budget,
-            physical: reading("physical memory", daemon.platform.physical_memory()),
+            footprint: reading("footprint", platform.footprint()),
+            budget: residency.budget(),
+            physical: reading("physical memory", platform.physical_memory()),
             ..memory(used)
         }),
-        pairs,
+        pairs: pairs
+            .iter()
+            .map(|pair| pair_status(daemon, pair, &pair.readings()))
+            .collect(),
         totals: Some(totals(&daemon.totals)),
-        speculation: Some(pair_speculation(&speculation)),
+        speculation: Some(pair_speculation(&residency.speculation())),
+        pressure: pressure(view.pressure).into(),
+        memory_stage: memory_stage(view.stage).into(),
+        reload: residency.last_reload().map(|last| v1::ReloadStatus {
+            ago: Some(duration(last.at.elapsed())),
+            error: last.error.unwrap_or_default(),
+        }),
+        hanging: daemon.hanging.borrow().clone().unwrap_or_default(),
     }
 }
 
@@ -84,7 +92,7 @@ fn pair_status(daemon: &Daemon, pair: &Pair, readings: &Readings) -> v1::PairSta
         info: Some(info(daemon, pair, readings)),
         running: count(readings.running),
         waiting: count(readings.waiting + outside),
-        queue_capacity: count(daemon.config.server.max_queue),
+        queue_capacity: count(daemon.residency.config().server.max_queue),
         memory: Some(memory(readings.memory)),
         speculation: Some(pair_speculation(&readings.speculation)),
         step_costs: step_costs(&readings.step_costs),
@@ -93,44 +101,50 @@ fn pair_status(daemon: &Daemon, pair: &Pair, readings: &Readings) -> v1::PairSta
 
 fn info(daemon: &Daemon, pair: &Pair, readings: &Readings) -> v1::PairInfo {
     let source = |model: &tandem_models::ModelRef| model.to_string();
+    let (state, settings) = (pair.state(), pair.settings());
+    // What is loaded, where something is: that may be what was configured before.
+    let recipe = match state.resident() {
+        Some(resident) => &resident.recipe,
+        None => &settings.recipe,
+    };
+    let plain = readings.speculation_off.is_some();
     let mut info = v1::PairInfo {
         name: pair.name.clone(),
-        is_default: pair.name == daemon.config.default_pair,
+        is_default: pair.name == daemon.residency.config().default_pair,
         target: Some(v1::ModelInfo {
-            source: source(&pair.config.target),
+            source: source(&recipe.target),
             ..Default::default()
         }),
-        draft: pair.config.draft.file().map(|draft| v1::ModelInfo {
+        draft: recipe.draft.file().map(|draft| v1::ModelInfo {
             source: source(draft),
             ..Default::default()
         }),
-        draft_methods: draft_methods(daemon.drafters(pair, readings.speculation_off.is_none())),
+        draft_methods: draft_methods(drafters(recipe, !plain)),
         speculation_off_reason: readings.speculation_off.clone().unwrap_or_default(),
+        load_progress: pair.load_progress().map(load_progress),
+        keep_alive: Some(convert::keep_alive(pair.keep_alive())),
+        draining: count(pair.retiring()),
         ..Default::default()
     };
-    let residency = match pair.state() {
-        PairState::Loading => {
-            info.load_progress = pair.load_progress().map(load_progress);
-            v1::Residency::Loading
+    if let Some(resident) = state.resident() {
+        let report = &resident.report;
+        describe(&mut info.target, &report.target);
+        if let Some(draft) = &report.draft {
+            describe(&mut info.draft, draft);
         }
-        PairState::Failed(failure) => {
-            info.error = failure.error.to_string();
+        info.exit_layer = report.exit_layer.map_or(0, count);
+        info.context_length = count(report.context_length);
+        info.warnings.clone_from(&report.warnings);
+    }
+    let residency = match state {
+        PairState::Cold(failure) => {
+            info.error = failure.map_or_else(String::new, |failure| failure.error.to_string());
             v1::Residency::Cold
         }
-        PairState::Warm(warm) => {
-            describe(&mut info.target, &warm.report.target);
-            if let Some(draft) = &warm.report.draft {
-                describe(&mut info.draft, draft);
-            }
-            info.exit_layer = warm.report.exit_layer.map_or(0, count);
-            info.context_length = count(warm.report.context_length);
-            info.warnings.clone_from(&warm.report.warnings);
-            if daemon.lifecycle.phase() == Phase::Serving {
-                v1::Residency::Warm
-            } else {
-                v1::Residency::Draining
-            }
-        }
+        PairState::Loading => v1::Residency::Loading,
+        PairState::Warm(_) if daemon.lifecycle.phase() == Phase::Serving => v1::Residency::Warm,
+        PairState::Warm(_) | PairState::Draining(_) => v1::Residency::Draining,
+        PairState::Unloading | PairState::Removed => v1::Residency::Unloading,
     };
     info.set_residency(residency);
     info
@@ -146,22 +160,6 @@ fn describe(info: &mut Option<v1::ModelInfo>, summary: &ModelSummary) {
         info.weight_bytes = summary.weight_bytes;
         info.vocabulary_size = count(summary.vocabulary_size);
         info.mapped_bytes = summary.mapped_bytes;
-    }
-}
-
-fn load_progress(progress: LoadProgress) -> v1::LoadProgress {
-    let stage = match progress.stage {
-        LoadStage::Identifying => v1::LoadStage::Identifying,
-        LoadStage::Waiting => v1::LoadStage::Waiting,
-        LoadStage::Preparing => v1::LoadStage::Preparing,
-        LoadStage::Checking => v1::LoadStage::Checking,
-        LoadStage::Reading => v1::LoadStage::Reading,
-    };
-    v1::LoadProgress {
-        model: progress.role.to_owned(),
-        stage: stage.into(),
-        done_bytes: progress.done_bytes,
-        total_bytes: progress.total_bytes,
     }
 }
 

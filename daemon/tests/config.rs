@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use tandem_daemon::config::{
-    Budget, Config, ConfigError, DEFAULT_PAIR_NAME, DeviceChoice, DraftConfig,
+    Budget, Config, ConfigError, DEFAULT_PAIR_NAME, DeviceChoice, DraftConfig, KeepAlive,
 };
 use tandem_engine::policy::{Pipelined, Policy};
 use tandem_models::ModelRef;
@@ -59,6 +59,8 @@ fn everything_can_be_set() {
         target = "./big.gguf"
         draft = "~/small.gguf"
         context_length = 4096
+        keep_alive = "5m"
+        preload = true
         [pairs.chat]
         target = "org/repo:Q4_K_M"
         draft = "none"
@@ -67,8 +69,13 @@ fn everything_can_be_set() {
         max_queue = 0
         drain_seconds = 3
         max_message_bytes = 65536
+        hang_after = "5s"
         [memory]
         budget = "3.0GB"
+        restore_after = "1.5s"
+        [residency]
+        keep_alive = "never"
+        preload = false
         [engine]
         device = "cpu"
         max_step_rows = 32
@@ -96,7 +103,13 @@ fn everything_can_be_set() {
     assert_eq!(config.server.max_queue, 0);
     assert_eq!(config.server.drain, Duration::from_secs(3));
     assert_eq!(config.server.max_message_bytes, 65536);
-    assert_eq!(config.budget, Budget::Bytes(3_000_000_000));
+    assert_eq!(config.memory.budget, Budget::Bytes(3_000_000_000));
+    assert_eq!(config.memory.restore_after, Duration::from_millis(1500));
+    assert_eq!(config.server.hang_after, Duration::from_secs(5));
+    let (code, chat) = (code.residency, config.pairs["chat"].residency);
+    assert_eq!(code.keep_alive, KeepAlive::For(Duration::from_secs(300)));
+    assert_eq!(chat.keep_alive, KeepAlive::For(Duration::ZERO));
+    assert!(code.preload && !chat.preload);
     assert_eq!(config.engine.device, DeviceChoice::Cpu);
     assert_eq!(config.engine.max_step_rows, Some(32));
     assert_eq!(config.engine.prepared_limit, Some(2_000_000_000));
@@ -126,7 +139,7 @@ fn an_unknown_key_names_its_line_and_the_nearest_key() {
         ),
         (
             "[memory]\ncompletely_else = 1",
-            ":2: unknown key \"completely_else\"; known: budget",
+            ":2: unknown key \"completely_else\"; known: budget, restore_after",
         ),
         (
             "[speculation]\npolicy = \"goodputt\"",
@@ -190,6 +203,22 @@ fn mistakes_are_named_with_what_is_possible() {
             "[pairs.a]\ntarget = \"a/b\"\n[pairs.b]\ntarget = \"a/b\"",
             "default_pair: several pairs exist; name one of a, b",
         ),
+        (
+            "[residency]\nkeep_alive = \"always\"",
+            "residency.keep_alive: \"always\" is not a time",
+        ),
+        (
+            "[pairs.a]\ntarget = \"a/b\"\nkeep_alive = \"5\"",
+            "pairs.a.keep_alive: \"5\" is not a time; write a number and a unit (ms, s, m, h), such as \"5m\", \"forever\" or",
+        ),
+        (
+            "[memory]\nrestore_after = \"soon\"",
+            "memory.restore_after: \"soon\" is not a time",
+        ),
+        (
+            "[server]\nhang_after = \"-1s\"",
+            "server.hang_after: \"-1s\" is not a time",
+        ),
         ("[pairs.a]\ndraft = \"a/b\"", ":1: missing field `target`"),
         ("[server]\nmax_queue = -1", ":2: invalid value"),
         ("[server]\nmax_queue = \"many\"", ":2: invalid type"),
@@ -226,9 +255,17 @@ fn a_missing_file_is_the_built_in_configuration_unless_somebody_named_it() {
 }
 
 #[test]
-fn the_budget_is_a_share_or_a_number() {
-    assert_eq!(Budget::Auto.bytes(10_000_000_000), 6_000_000_000);
-    assert_eq!(Budget::Bytes(5).bytes(10), 5);
+fn the_budget_is_a_share_a_profile_or_a_number() {
+    let gb = |gb: u64| gb * 1_000_000_000;
+    assert_eq!(Budget::Auto.bytes(gb(10), None), gb(6));
+    assert_eq!(Budget::Auto.bytes(gb(10), Some(gb(5))), gb(5));
+    assert_eq!(Budget::Auto.bytes(gb(10), Some(gb(8))), gb(6));
+    assert_eq!(Budget::Bytes(5).bytes(10, Some(1)), 5);
+    let mobile = parse("[memory]\nbudget = \"mobile\"").expect("valid");
+    assert_eq!(mobile.memory.budget, Budget::Mobile);
+    assert_eq!(mobile.budget(gb(8), None), gb(3), "the cap");
+    assert_eq!(mobile.budget(gb(4), None), 2_500_000_000, "the headroom");
+    assert_eq!(mobile.budget(gb(1), None), 0);
 }
 
 #[test]

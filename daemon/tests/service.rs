@@ -9,7 +9,7 @@ use std::time::Duration;
 use tandem_daemon::config::Config;
 use tandem_daemon::listener::Listener;
 use tandem_daemon::platform::FakePlatform;
-use tandem_daemon::{Notifier, RunError, Setup, run};
+use tandem_daemon::{ConfigSource, Notifier, RunError, Setup, Signal, run};
 use tandem_models::Store;
 use tandem_proto::v1::generate_request::Input;
 use tandem_proto::v1::tandem_service_client::TandemServiceClient;
@@ -27,7 +27,7 @@ use tonic_types::StatusExt;
 /// A daemon in this process with one pair, "absent", whose file does not exist.
 struct Daemon {
     directory: TempDir,
-    signals: mpsc::Sender<()>,
+    signals: mpsc::Sender<Signal>,
     running: JoinHandle<Result<(), RunError>>,
 }
 
@@ -35,9 +35,15 @@ impl Daemon {
     fn start(more: &str) -> Self {
         let directory = tempfile::Builder::new().prefix("ts").tempdir().unwrap();
         let text = format!("{more}\n[pairs.absent]\ntarget = \"./absent.gguf\"");
-        let config = Config::parse(&text, &directory.path().join("config.toml")).unwrap();
+        let path = directory.path().join("config.toml");
+        std::fs::write(&path, &text).unwrap();
+        let config = Config::parse(&text, &path).unwrap();
         let socket = directory.path().join("s");
         let setup = Setup {
+            source: ConfigSource {
+                path: directory.path().join("config.toml"),
+                required: true,
+            },
             config,
             listener: Listener::bind(&socket, &directory.path().join("l")).unwrap(),
             notifier: Notifier::default(),
@@ -322,7 +328,7 @@ async fn a_signal_ends_an_idle_daemon_at_once_and_takes_the_socket_along() {
     daemon.failure().await;
     let socket = daemon.path("s");
     let _idle_connection = daemon.channel().await;
-    daemon.signals.send(()).await.unwrap();
+    daemon.signals.send(Signal::End).await.unwrap();
     let ended = tokio::time::timeout(Duration::from_secs(5), daemon.running)
         .await
         .expect("at once");
@@ -344,7 +350,7 @@ async fn a_health_watch_does_not_hold_up_the_end() {
         watch.message().await.unwrap().unwrap().status(),
         ServingStatus::NotServing
     );
-    daemon.signals.send(()).await.unwrap();
+    daemon.signals.send(Signal::End).await.unwrap();
     let ended = tokio::time::timeout(Duration::from_secs(5), daemon.running)
         .await
         .expect("within the flush time");

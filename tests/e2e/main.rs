@@ -18,6 +18,7 @@ mod lifecycle;
 mod many;
 mod prepared;
 mod python;
+mod residency;
 #[cfg(target_os = "linux")]
 mod service;
 mod status;

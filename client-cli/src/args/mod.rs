@@ -35,6 +35,8 @@ pub(crate) enum Command {
     Chat(ChatArgs),
     /// Show what the daemon is doing: memory, pairs, queues, totals
     Status(StatusArgs),
+    /// Have the daemon read its configuration again, and say what changed or why nothing did
+    Reload(ReloadArgs),
     /// Turn text into token ids
     Tokenize(TokenizeArgs),
     /// Fetch models, so that no request has to wait for them
@@ -114,6 +116,9 @@ pub(crate) struct GenerationArgs {
     /// process's own]
     #[arg(long, value_name = "NAME", help_heading = "Speculation")]
     history: Option<String>,
+    /// Keep the pair loaded for this long after the answer, such as 5m, forever or never [default: as configured]
+    #[arg(long, value_name = "TIME", value_parser = keep_alive)]
+    keep_alive: Option<Duration>,
     /// Fail when the answer is not complete after this long, such as 90, 90s, 500ms or 5m [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
@@ -177,6 +182,9 @@ impl GenerationArgs {
         if let Some(name) = &self.history {
             request = request.history(name);
         }
+        if let Some(limit) = self.keep_alive {
+            request = request.keep_alive(limit);
+        }
         if let Some(limit) = self.timeout {
             request = request.deadline(limit);
         }
@@ -186,6 +194,16 @@ impl GenerationArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Then go on with what happens to pairs and memory, one line each, until interrupted or the daemon ends
+    #[arg(short, long)]
+    pub(crate) watch: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReloadArgs {
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -241,6 +259,15 @@ pub(crate) struct LogsArgs {
     /// Begin this many lines before the end
     #[arg(short = 'n', long, value_name = "N", default_value_t = 200)]
     pub(crate) lines: usize,
+}
+
+/// Parses how long a pair stays loaded.
+fn keep_alive(text: &str) -> Result<Duration, String> {
+    match text {
+        "forever" => Ok(Duration::MAX),
+        "never" | "0" => Ok(Duration::ZERO),
+        _ => duration(text).map_err(|problem| format!("{problem}; or forever, or never")),
+    }
 }
 
 /// Parses a number of seconds, or a number with the unit `ms`, `s`, `m` or `h`.

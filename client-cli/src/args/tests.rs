@@ -178,3 +178,25 @@ fn clearing_the_cache_needs_a_name_or_the_word_for_all() {
         assert!(matches!(parse(line), Ok(Command::Cache(_))), "{line}");
     }
 }
+
+#[test]
+fn how_long_a_pair_stays() {
+    for (given, expected) in [
+        ("5m", Duration::from_secs(300)),
+        ("forever", Duration::MAX),
+        ("never", Duration::ZERO),
+        ("0", Duration::ZERO),
+    ] {
+        let args = run_args(&format!("tandem run x --keep-alive {given}"));
+        let request = args.generation.apply(GenerateRequest::text(""));
+        let wanted = GenerateRequest::text("")
+            .sampling(v1::SamplingParams::default())
+            .speculation(v1::Speculation::On)
+            .keep_alive(expected);
+        assert_eq!(request, wanted, "{given}");
+    }
+    assert_eq!(
+        parse("tandem run x --keep-alive always").err(),
+        Some(ErrorKind::ValueValidation)
+    );
+}

@@ -8,6 +8,7 @@ pub(crate) mod daemon;
 mod input;
 pub(crate) mod logs;
 pub(crate) mod pull;
+pub(crate) mod reload;
 pub(crate) mod run;
 pub(crate) mod service;
 pub(crate) mod status;

@@ -1,29 +1,37 @@
 //! `tandem status`: what the daemon is doing.
 
 mod speculation;
+mod watch;
 
 use std::fmt::Write;
 use std::time::Duration;
 
-use tandem_client::v1::{ModelInfo, PairStatus, StatusResponse};
+use tandem_client::v1::{MemoryStage, ModelInfo, PairStatus, StatusResponse};
 use tandem_client::{Client, Retry};
 
 use crate::args::StatusArgs;
 use crate::failure::Failure;
 use crate::json;
 use crate::output::Output;
-use crate::summary::{bytes, clock, load_percent, load_stage, milliseconds};
+use crate::summary::{age, bytes, clock, load_percent, load_stage, milliseconds};
 
 pub(crate) async fn run(args: StatusArgs) -> Result<(), Failure> {
-    let status = Client::from_env()?
-        .with_retry(Retry::never())
-        .status()
-        .await?;
+    let client = Client::from_env()?.with_retry(Retry::never());
+    let events = if args.watch {
+        Some(watch::begin(&client).await?)
+    } else {
+        None
+    };
+    let status = client.status().await?;
     let mut output = Output::new();
     if args.json {
-        output.json(&json::status(&status))
+        output.json(&json::status(&status))?;
     } else {
-        output.text(&table(&status))
+        output.text(&table(&status))?;
+    }
+    match events {
+        Some(events) => watch::follow(events, args.json).await,
+        None => Ok(()),
     }
 }
 
@@ -69,6 +77,7 @@ fn table(status: &StatusResponse) -> String {
             bytes(memory.physical)
         ),
     );
+    row(&mut text, "pressure", &pressure(status));
     row(
         &mut text,
         "weights",
@@ -108,10 +117,40 @@ fn table(status: &StatusResponse) -> String {
         ),
     );
     speculation::add_rows(&mut text, status.speculation.as_ref());
+    add_troubles(&mut text, status);
     for pair in &status.pairs {
         add_pair(&mut text, pair);
     }
     text
+}
+
+/// How short of memory the system is, what was done about it, and what else is wrong.
+fn pressure(status: &StatusResponse) -> String {
+    let pressure = json::enum_name(status.pressure().as_str_name(), "PRESSURE_");
+    let done = match status.memory_stage() {
+        MemoryStage::Unspecified | MemoryStage::Free => "nothing given up",
+        MemoryStage::Held => "no more requests run at once than do now",
+        MemoryStage::Shed => "drafts shed, streams go on plainly",
+        MemoryStage::Refusing => "new requests are refused",
+        MemoryStage::Unloaded => "new requests are refused, idle pairs unloaded",
+    };
+    format!("{pressure}; {done}")
+}
+
+/// Adds what a person has to know of the daemon as a whole.
+fn add_troubles(text: &mut String, status: &StatusResponse) {
+    if !status.hanging.is_empty() {
+        row(text, "hangs", &status.hanging);
+    }
+    let failed = status
+        .reload
+        .as_ref()
+        .filter(|reload| !reload.error.is_empty());
+    if let Some(reload) = failed {
+        let ago = Duration::from_secs_f64(milliseconds(reload.ago) / 1000.0);
+        let error = format!("{} ({})", reload.error, age(ago));
+        row(text, "reload", &error);
+    }
 }
 
 fn add_pair(text: &mut String, pair: &PairStatus) {

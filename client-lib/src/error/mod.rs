@@ -86,6 +86,12 @@ pub enum Error {
         /// What the daemon said.
         message: String,
     },
+    /// Something is wrong with the configuration, and a reload changed nothing.
+    #[error("{message}")]
+    ReloadFailed {
+        /// What the daemon said.
+        message: String,
+    },
     /// The daemon belongs to another user.
     #[error("the daemon refused the call: {message}")]
     PermissionDenied {

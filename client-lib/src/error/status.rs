@@ -42,6 +42,7 @@ impl Error {
             (Code::FailedPrecondition, "SPECULATION_UNAVAILABLE") => {
                 Self::SpeculationUnavailable { message }
             }
+            (Code::FailedPrecondition, "RELOAD_FAILED") => Self::ReloadFailed { message },
             (Code::FailedPrecondition, _) => Self::PairUnusable { message },
             (Code::PermissionDenied, _) => Self::PermissionDenied { message },
             (Code::DeadlineExceeded, _) => Self::DeadlineExceeded { message },

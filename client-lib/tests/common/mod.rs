@@ -16,6 +16,7 @@ use tandem_proto::{SERVICE_NAME, v1};
 use tokio::net::UnixListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio_stream::Stream;
 use tokio_stream::wrappers::{ReceiverStream, UnixListenerStream};
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
@@ -142,6 +143,7 @@ struct Service {
 
 #[tonic::async_trait]
 impl TandemService for Service {
+    type WatchStream = Pin<Box<dyn Stream<Item = Result<v1::WatchResponse, Status>> + Send>>;
     type GenerateStream = Pin<Box<ReceiverStream<Message>>>;
 
     async fn generate(
@@ -184,6 +186,27 @@ impl TandemService for Service {
         Ok(Response::new(v1::ListPairsResponse {
             pairs: self.pairs.clone(),
         }))
+    }
+
+    async fn reload(
+        &self,
+        _: Request<v1::ReloadRequest>,
+    ) -> Result<Response<v1::ReloadResponse>, Status> {
+        Ok(Response::new(v1::ReloadResponse {
+            changed: vec!["default".to_owned()],
+            ..Default::default()
+        }))
+    }
+
+    async fn watch(
+        &self,
+        _: Request<v1::WatchRequest>,
+    ) -> Result<Response<Self::WatchStream>, Status> {
+        let event = v1::WatchResponse {
+            pair: "default".to_owned(),
+            event: Some(v1::watch_response::Event::Missed(3)),
+        };
+        Ok(Response::new(Box::pin(tokio_stream::once(Ok(event)))))
     }
 
     async fn status(

@@ -8,9 +8,12 @@ use std::time::Duration;
 use serde::Deserialize;
 use tandem_models::ModelRef;
 
+use super::residency::{MemoryKeys, ResidencyConfig, ResidencyKeys};
 use super::speculation::{DraftKeys, SpeculationKeys};
+use super::suggest::{explain, suggestion};
 use super::{
-    Budget, Config, ConfigError, DeviceChoice, EngineConfig, PairConfig, ServerConfig, parse_size,
+    Config, ConfigError, DeviceChoice, EngineConfig, PairConfig, ServerConfig, parse_duration,
+    parse_size,
 };
 
 /// Name of the pair that exists where none is configured.
@@ -19,6 +22,8 @@ pub const DEFAULT_PAIR_NAME: &str = "default";
 const DEFAULT_MAX_CONCURRENT: usize = 8;
 const DEFAULT_MAX_QUEUE: usize = 64;
 const DEFAULT_DRAIN_SECONDS: u64 = 20;
+/// Far longer than any step of a machine that works.
+const DEFAULT_HANG_AFTER: Duration = Duration::from_secs(60);
 /// Holds some models of every size that a desktop runs, and is a small part of its disk.
 const DEFAULT_PREPARED_LIMIT: u64 = 32 << 30;
 const DEFAULT_MAX_MESSAGE_BYTES: usize = 16 << 20;
@@ -32,7 +37,9 @@ pub(super) struct File {
     #[serde(default)]
     server: Server,
     #[serde(default)]
-    memory: Memory,
+    memory: MemoryKeys,
+    #[serde(default)]
+    residency: ResidencyKeys,
     #[serde(default)]
     engine: Engine,
     #[serde(default)]
@@ -47,6 +54,8 @@ struct Pair {
     exit_adapter: Option<String>,
     exit_layer: Option<usize>,
     context_length: Option<usize>,
+    keep_alive: Option<String>,
+    preload: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -56,12 +65,7 @@ struct Server {
     max_queue: Option<usize>,
     drain_seconds: Option<u64>,
     max_message_bytes: Option<usize>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Memory {
-    budget: Option<String>,
+    hang_after: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -105,6 +109,10 @@ impl File {
         };
 
         let directory = path.parent().unwrap_or(Path::new(""));
+        let residency = self
+            .residency
+            .check(ResidencyConfig::default())
+            .map_err(|(field, problem)| bad(&format!("residency.{field}"), problem))?;
         let mut pairs = BTreeMap::new();
         for (name, pair) in self.pairs {
             let key = |field: &str| format!("pairs.{name}.{field}");
@@ -122,17 +130,29 @@ impl File {
                 Some(tokens) => Some(within(&key("context_length"), tokens, 16, 1 << 24)?),
                 None => None,
             };
+            let keys = ResidencyKeys {
+                keep_alive: pair.keep_alive,
+                preload: pair.preload,
+            };
+            let residency = keys
+                .check(residency)
+                .map_err(|(field, problem)| bad(&key(field), problem))?;
             pairs.insert(
                 name.clone(),
                 PairConfig {
                     target,
                     draft,
                     context_length,
+                    residency,
                 },
             );
         }
         if pairs.is_empty() {
-            pairs.insert(DEFAULT_PAIR_NAME.to_owned(), PairConfig::built_in());
+            let pair = PairConfig {
+                residency,
+                ..PairConfig::built_in()
+            };
+            pairs.insert(DEFAULT_PAIR_NAME.to_owned(), pair);
         }
 
         let drain = within(
@@ -159,6 +179,12 @@ impl File {
             Some(threads) => NonZeroUsize::new(within("engine.threads", threads, 1, 256)?),
             None => None,
         };
+        let hang_after = match self.server.hang_after.as_deref() {
+            Some(text) => {
+                parse_duration(text).map_err(|error| bad("server.hang_after", error.to_string()))?
+            }
+            None => DEFAULT_HANG_AFTER,
+        };
         let max_concurrent = self.server.max_concurrent.unwrap_or(DEFAULT_MAX_CONCURRENT);
         Ok(Config {
             path: Some(path.to_owned()),
@@ -180,13 +206,12 @@ impl File {
                     64 << 10,
                     1 << 30,
                 )?,
+                hang_after,
             },
-            budget: match self.memory.budget.as_deref() {
-                None | Some("auto") => Budget::Auto,
-                Some(text) => Budget::Bytes(
-                    parse_size(text).map_err(|error| bad("memory.budget", error.to_string()))?,
-                ),
-            },
+            memory: self
+                .memory
+                .check()
+                .map_err(|(field, problem)| bad(&format!("memory.{field}"), problem))?,
             speculation: self
                 .speculation
                 .check()
@@ -241,36 +266,5 @@ fn choose_default(
             "several pairs exist; name one of {}",
             names.join(", ")
         )),
-    }
-}
-
-/// Adds the nearest known key to serde's message about an unknown one.
-///
-/// serde names the unknown field first and every known one after it, each in backticks; there is no other way to learn
-/// them, and a test notices should that change.
-fn explain(message: &str) -> String {
-    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-    let what = match message.split_once(" `") {
-        Some(("unknown field", _)) => "key",
-        Some(("unknown variant", _)) => "value",
-        _ => return message.to_owned(),
-    };
-    match quoted.split_first() {
-        Some((unknown, known)) => {
-            format!("unknown {what} \"{unknown}\"{}", suggestion(unknown, known))
-        }
-        None => message.to_owned(),
-    }
-}
-
-fn suggestion(wrong: &str, known: &[&str]) -> String {
-    let nearest = known
-        .iter()
-        .map(|candidate| (strsim::damerau_levenshtein(wrong, candidate), *candidate))
-        .filter(|(distance, candidate)| *distance <= candidate.len().max(wrong.len()) / 2)
-        .min();
-    match nearest {
-        Some((_, candidate)) => format!("; did you mean \"{candidate}\"?"),
-        None => format!("; known: {}", known.join(", ")),
     }
 }

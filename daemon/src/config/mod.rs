@@ -3,7 +3,9 @@
 //! Owns the meaning and the defaults of every key. Must not know what a model file holds or what the machine has.
 
 mod file;
+mod residency;
 mod speculation;
+mod suggest;
 mod units;
 
 use std::collections::BTreeMap;
@@ -14,8 +16,9 @@ use std::time::Duration;
 use tandem_models::ModelRef;
 
 pub use file::DEFAULT_PAIR_NAME;
+pub use residency::{Budget, KeepAlive, MemoryConfig, ResidencyConfig};
 pub use speculation::{DraftConfig, SpeculationConfig};
-pub use units::{InvalidSize, format_bytes, parse_size};
+pub use units::{InvalidDuration, InvalidSize, format_bytes, parse_duration, parse_size};
 
 /// Everything that can be configured, checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +32,7 @@ pub struct Config {
     /// How much is accepted at once, and how the daemon ends.
     pub server: ServerConfig,
     /// Most memory the daemon may use.
-    pub budget: Budget,
+    pub memory: MemoryConfig,
     /// How models are computed.
     pub engine: EngineConfig,
     /// How much is drafted, and what is searched.
@@ -45,6 +48,8 @@ pub struct PairConfig {
     pub draft: DraftConfig,
     /// Most tokens of prompt and output together; `None`: what the target was trained for.
     pub context_length: Option<usize>,
+    /// Whether and how long it is in memory.
+    pub residency: ResidencyConfig,
 }
 
 /// The `[server]` table.
@@ -58,30 +63,8 @@ pub struct ServerConfig {
     pub drain: Duration,
     /// Largest message accepted and sent, in bytes.
     pub max_message_bytes: usize,
-}
-
-/// The `[memory]` table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Budget {
-    /// A fixed share of the machine's memory.
-    Auto,
-    /// This many bytes.
-    Bytes(u64),
-}
-
-impl Budget {
-    /// Share of physical memory that [`Budget::Auto`] allows, in percent: what is left suffices for a desktop, and it
-    /// stays under the working set that Metal recommends.
-    const AUTO_PERCENT: u64 = 60;
-
-    /// Returns the budget in bytes on a machine with this much memory.
-    #[must_use]
-    pub fn bytes(self, physical: u64) -> u64 {
-        match self {
-            Self::Auto => physical / 100 * Self::AUTO_PERCENT,
-            Self::Bytes(bytes) => bytes,
-        }
-    }
+    /// How long the engine may take for one thing before it counts as hanging.
+    pub hang_after: Duration,
 }
 
 /// The `[engine]` table.
@@ -153,6 +136,7 @@ impl PairConfig {
             target: ModelRef::default_target(),
             draft: DraftConfig::Model(ModelRef::default_draft()),
             context_length: None,
+            residency: ResidencyConfig::default(),
         }
     }
 }
@@ -188,6 +172,12 @@ impl Config {
                 source,
             }),
         }
+    }
+
+    /// Returns the budget in bytes on this machine, which has so much memory, and whose GPU recommends to use so much.
+    #[must_use]
+    pub fn budget(&self, physical: u64, recommended: Option<u64>) -> u64 {
+        self.memory.budget.bytes(physical, recommended)
     }
 
     /// Parses the text of the file at `path`; relative model paths start at its directory.

@@ -1,4 +1,6 @@
-//! Sizes with units, both ways.
+//! Sizes and times with units.
+
+use std::time::Duration;
 
 /// A size that cannot be read.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,6 +51,38 @@ pub fn parse_size(text: &str) -> Result<u64, InvalidSize> {
     }
 }
 
+/// A time that cannot be read.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("\"{text}\" is not a time; write a number and a unit (ms, s, m, h), such as \"5m\"")]
+pub struct InvalidDuration {
+    /// What was given.
+    pub text: String,
+}
+
+/// Reads a time such as `500ms`, `1.5s`, `5 m` or `2h`; the unit is required.
+///
+/// # Errors
+/// When there is no number of at least 0, no known unit, or more than the clock can count.
+pub fn parse_duration(text: &str) -> Result<Duration, InvalidDuration> {
+    let invalid = || InvalidDuration {
+        text: text.to_owned(),
+    };
+    let trimmed = text.trim();
+    let unit_start = trimmed
+        .find(|c: char| c.is_ascii_alphabetic())
+        .ok_or_else(invalid)?;
+    let (number, unit) = trimmed.split_at(unit_start);
+    let seconds = match unit {
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(invalid()),
+    };
+    let number: f64 = number.trim().parse().map_err(|_| invalid())?;
+    Duration::try_from_secs_f64(number * seconds).map_err(|_| invalid())
+}
+
 /// Writes bytes for people: `1.25 GB`, `96.0 MB`, `512 bytes`; decimal units.
 #[must_use]
 pub fn format_bytes(bytes: u64) -> String {
@@ -84,6 +118,28 @@ mod tests {
             "", "3", "GB", "-1GB", "0GB", "3TB", "NaN GB", "inf GB", "1e300 GB", "3 G B",
         ] {
             assert!(parse_size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn times_need_a_number_and_a_unit() {
+        for (text, millis) in [
+            ("500ms", 500),
+            ("1.5s", 1_500),
+            ("5 m", 300_000),
+            (" 2h ", 7_200_000),
+            ("0s", 0),
+        ] {
+            assert_eq!(
+                parse_duration(text),
+                Ok(Duration::from_millis(millis)),
+                "{text}"
+            );
+        }
+        for text in [
+            "", "5", "m", "-1s", "NaN s", "inf h", "1e300 h", "5 min", "1d",
+        ] {
+            assert!(parse_duration(text).is_err(), "{text}");
         }
     }
 

@@ -9,7 +9,9 @@ use tandem_proto::v1;
 use tonic::Status;
 use tonic_types::FieldViolation;
 
+use super::residency::read_keep_alive;
 use super::sampling::{logprobs, sampling, stop_conditions};
+use crate::config::KeepAlive;
 use crate::errors;
 
 /// Most tokens that can be drafted in a step.
@@ -36,6 +38,8 @@ pub(crate) struct Plan {
     pub(crate) drafters: Option<[bool; DraftKind::COUNT]>,
     pub(crate) history: History,
     pub(crate) time_limit: Option<Duration>,
+    /// How long the pair stays loaded after it; `None`: as configured.
+    pub(crate) keep_alive: Option<KeepAlive>,
 }
 
 /// What to continue.
@@ -104,6 +108,13 @@ impl Plan {
         let time_limit = request
             .time_limit
             .and_then(|limit| time_limit(&limit, &mut bad));
+        let keep_alive = request.keep_alive.and_then(|limit| {
+            let read = read_keep_alive(limit);
+            bad.check(read.is_some(), "keep_alive", || {
+                "is out of range".to_owned()
+            });
+            read
+        });
         match input {
             Some(input) if bad.0.is_empty() => Ok(Self {
                 pair: request.pair,
@@ -118,6 +129,7 @@ impl Plan {
                 drafters,
                 history,
                 time_limit,
+                keep_alive,
             }),
             _ => Err(errors::invalid_fields(bad.0)),
         }

@@ -98,6 +98,7 @@ fn timings(times: Times) -> v1::Timings {
         time_to_first_token: Some(duration(times.time_to_first_token)),
         decode: Some(duration(times.decode)),
         total: Some(duration(times.total)),
+        load: times.load.map(duration),
     }
 }
 

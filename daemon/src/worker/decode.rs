@@ -3,7 +3,8 @@
 
 use std::time::Instant;
 
-use tandem_engine::engine::{Engine, MemoryUse, RequestError, StepError};
+use tandem_engine::engine::{CacheClaims, Engine, MemoryUse, RequestError, ShedDraft, StepError};
+use tandem_engine::pair::{LoadError, LoadedDraft};
 use tandem_engine::policy::{SpeculationStats, StepCost};
 use tandem_engine::{Output, Request, SequenceId};
 
@@ -19,6 +20,12 @@ pub(crate) trait Decode: Send {
     fn speculation_off_reason(&self) -> Option<&str>;
     fn speculation(&self) -> &SpeculationStats;
     fn step_costs(&self) -> Vec<StepCost>;
+    fn shed_draft(&mut self, reason: String) -> ShedDraft;
+    fn restore_draft(&mut self, draft: LoadedDraft) -> Result<Option<LoadedDraft>, LoadError>;
+    fn hold(&mut self, hold: bool);
+    fn trim(&mut self);
+    fn set_cache_budget(&mut self, budget: u64, room: u64);
+    fn cache_claims(&self) -> CacheClaims;
 }
 
 impl Decode for Engine {
@@ -60,5 +67,29 @@ impl Decode for Engine {
 
     fn step_costs(&self) -> Vec<StepCost> {
         Self::step_costs(self)
+    }
+
+    fn shed_draft(&mut self, reason: String) -> ShedDraft {
+        Self::shed_draft(self, reason)
+    }
+
+    fn restore_draft(&mut self, draft: LoadedDraft) -> Result<Option<LoadedDraft>, LoadError> {
+        Self::restore_draft(self, draft)
+    }
+
+    fn hold(&mut self, hold: bool) {
+        Self::hold(self, hold);
+    }
+
+    fn trim(&mut self) {
+        Self::trim(self);
+    }
+
+    fn set_cache_budget(&mut self, budget: u64, room: u64) {
+        Self::set_cache_budget(self, budget, room);
+    }
+
+    fn cache_claims(&self) -> CacheClaims {
+        Self::cache_claims(self)
     }
 }

@@ -1,104 +1,57 @@
-//! One pair on the engine thread: its engine, the requests in it, and what happens to them when it fails.
+//! One load of a pair on the engine thread: its engine, the requests in it, and what happens to them when it fails.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tandem_engine::engine::{RequestError, StepError};
+use tandem_engine::engine::{RequestError, ShedDraft, StepError};
+use tandem_engine::pair::LoadedDraft;
 use tandem_engine::policy::StepCost;
-use tandem_engine::{FinishReason, Output, RequestStats, SequenceId};
+use tandem_engine::{Output, SequenceId};
+use tokio::sync::oneshot;
 use tonic::Status;
 
-use super::{Decode, Job};
+use super::live::{Hold, Live};
+use super::loss::{Loss, Refusal};
+use super::rooms::Claim;
+use super::waiting::WaitingDraft;
+use super::{Decode, Job, Progress, Restored, What};
 use crate::errors;
-use crate::pair::{Pair, Readings, Reservation};
-use crate::record::{Outcome, Record, Totals};
-use crate::replies::{Finished, Sink};
+use crate::events::{self, Events};
+use crate::record::{Outcome, Totals};
+use crate::residency::{Pair, Readings, Resident};
 
 /// While requests run, what steps cost is told at most this often.
 const COSTS_AGE: Duration = Duration::from_secs(1);
 
-/// A pair's engine and its requests.
+/// An engine and its requests.
 pub(super) struct Lane {
     pair: Arc<Pair>,
+    resident: Arc<Resident>,
     engine: Box<dyn Decode>,
     live: HashMap<SequenceId, Live>,
+    draft: WaitingDraft,
+    events: Events,
     /// What steps cost when it was last asked.
     step_costs: Arc<[StepCost]>,
     asked: Instant,
 }
 
-/// A request inside the engine.
-struct Live {
-    record: Record,
-    sink: Sink,
-    reservation: Reservation,
-}
-
-/// What ended an engine.
-enum Loss {
-    Step(StepError),
-    Panic,
-}
-
-/// Why a request does not get into the engine.
-enum Refusal {
-    /// It requires speculation, and nothing drafts; why.
-    Plain(String),
-    Invalid(RequestError),
-}
-
-impl Live {
-    fn fail(self, status: Status) {
-        let Self {
-            record,
-            sink,
-            reservation,
-        } = self;
-        record.end(Outcome::Failed(status.code()), None);
-        // Before the client hears, so that it finds room when it tries again at once.
-        drop(reservation);
-        sink.fail(status);
-    }
-
-    fn finish(self, reason: FinishReason, stats: RequestStats, now: Instant) {
-        let Self {
-            record,
-            sink,
-            reservation,
-        } = self;
-        let times = record.times(now);
-        let logged = match reason {
-            FinishReason::StopToken(_) => "stop_token",
-            FinishReason::StopString(_) => "stop_string",
-            FinishReason::Length => "length",
-            FinishReason::TimeLimit => "time_limit",
-        };
-        record.end(Outcome::Finished(logged), Some(&stats));
-        drop(reservation);
-        sink.finish(Finished {
-            reason,
-            stats,
-            times,
-        });
-    }
-}
-
-/// Answers a request whose pair was lost on its way here.
-pub(super) fn refuse_lost(job: Job) {
-    job.record.end(Outcome::Failed(tonic::Code::Internal), None);
-    job.sink.fail(errors::internal(
-        "the pair's engine stopped before the request reached it",
-    ));
-}
-
 impl Lane {
-    pub(super) fn new(pair: Arc<Pair>, engine: Box<dyn Decode>) -> Self {
+    pub(super) fn new(
+        pair: Arc<Pair>,
+        resident: Arc<Resident>,
+        engine: Box<dyn Decode>,
+        events: Events,
+    ) -> Self {
         let mut lane = Self {
             pair,
+            resident,
             engine,
             live: HashMap::new(),
+            draft: WaitingDraft::default(),
+            events,
             step_costs: Arc::default(),
             asked: Instant::now(),
         };
@@ -106,18 +59,78 @@ impl Lane {
         lane
     }
 
+    /// Ends the requests that are left with an error, and gives the engine back.
+    pub(super) fn into_engine(mut self) -> Box<dyn Decode> {
+        self.fail_all(&|| errors::internal("the pair was unloaded under the request"));
+        self.engine
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.pair.name
+    }
+
+    /// Bytes of weights that it is counted with.
+    pub(super) fn weights(&self) -> u64 {
+        self.resident.size.weights
+    }
+
+    /// What its requests hold and ask for.
+    pub(super) fn claim(&self) -> Claim {
+        if self.live.is_empty() {
+            return Claim::default();
+        }
+        Claim {
+            bytes: self.engine.cache_claims(),
+            arrival: self.live.values().filter_map(|live| live.waits).min(),
+        }
+    }
+
+    pub(super) fn set_room(&mut self, pool: u64, room: u64) {
+        self.engine.set_cache_budget(pool, room);
+    }
+
+    pub(super) fn hold(&mut self, hold: bool) {
+        self.engine.hold(hold);
+    }
+
+    pub(super) fn trim(&mut self) {
+        self.engine.trim();
+        self.publish();
+    }
+
+    /// Takes the draft out, and one that waits to be put back as well.
+    pub(super) fn shed(&mut self, reason: String) -> ShedDraft {
+        self.draft.drop_it();
+        let shed = self.engine.shed_draft(reason);
+        self.publish();
+        shed
+    }
+
+    /// Puts a draft back now or as soon as the engine takes it.
+    pub(super) fn restore(&mut self, draft: LoadedDraft, done: oneshot::Sender<Restored>) {
+        self.draft.put(draft, done);
+        self.offer_draft();
+    }
+
+    fn offer_draft(&mut self) {
+        if !self.draft.is_empty() && self.draft.offer(&mut *self.engine) {
+            self.publish();
+        }
+    }
+
     pub(super) fn has_requests(&self) -> bool {
         !self.live.is_empty()
     }
 
     /// Puts a request into the engine, or tells its sink why not. Returns whether the engine is still good.
-    pub(super) fn submit(&mut self, job: Job) -> bool {
+    pub(super) fn submit(&mut self, job: Job, arrival: u64) -> bool {
         let Job {
             request,
             require_speculation,
             record,
             sink,
             reservation,
+            lease,
         } = job;
         if let Some(gone) = sink.gone() {
             record.end(Outcome::Gone(gone), None);
@@ -134,7 +147,11 @@ impl Lane {
         let mut live = Live {
             record,
             sink,
-            reservation,
+            hold: Hold {
+                _reservation: reservation,
+                _lease: lease,
+            },
+            waits: Some(arrival),
         };
         match submitted {
             Ok(Ok(id)) => {
@@ -144,10 +161,7 @@ impl Lane {
                 true
             }
             Ok(Err(refusal)) => {
-                live.fail(match refusal {
-                    Refusal::Plain(why) => errors::no_speculation(&self.pair.name, &why),
-                    Refusal::Invalid(error) => errors::request_refused(&self.pair.name, &error),
-                });
+                live.fail(refusal.status(&self.pair.name));
                 true
             }
             Err(_) => {
@@ -159,7 +173,14 @@ impl Lane {
     }
 
     /// Drops the requests whose streams are gone, then runs one step. Returns whether the engine is still good.
-    pub(super) fn turn(&mut self, totals: &Totals) -> bool {
+    pub(super) fn turn(&mut self, totals: &Totals, progress: &Progress) -> bool {
+        let (running, waiting) = self.engine.counts();
+        let what = What::Step {
+            number: self.engine.steps() + 1,
+            running,
+            waiting,
+        };
+        progress.begin(what, self.name());
         let loss = match catch_unwind(AssertUnwindSafe(|| self.cancel_and_step(totals))) {
             Ok(Ok(())) => return true,
             Ok(Err(error)) => Loss::Step(error),
@@ -192,6 +213,7 @@ impl Lane {
         for output in outputs {
             self.deliver(output, began, now);
         }
+        self.offer_draft();
         Ok(())
     }
 
@@ -201,6 +223,7 @@ impl Lane {
             Output::Admitted { id } => {
                 if let Some(live) = self.live.get_mut(&id) {
                     live.record.admitted(began);
+                    live.waits = None;
                 }
             }
             Output::Tokens {
@@ -216,6 +239,7 @@ impl Lane {
             }
             Output::Finished { id, reason, stats } => {
                 if let Some(live) = self.live.remove(&id) {
+                    self.resident.prove();
                     live.finish(reason, stats, now);
                 }
             }
@@ -231,21 +255,25 @@ impl Lane {
     /// Gives the engine up: what it left behind cannot be trusted.
     fn lose(&mut self, loss: &Loss) {
         let pair = Arc::clone(&self.pair);
-        let what = match loss {
-            Loss::Step(error) => error.to_string(),
-            Loss::Panic => "its engine stopped on an internal error".to_owned(),
-        };
+        let what = loss.to_string();
         tracing::error!(pair = %pair.name, requests = self.live.len(), error = what, "the pair is lost");
-        pair.set_failed(&format!("{what}; restart the daemon"), false);
+        // One that never brought a request to its end would fail again.
+        let retry = self.resident.is_proved();
+        let then = if retry {
+            "the next request loads it again"
+        } else {
+            "run `tandem reload` to load it again"
+        };
+        let error = format!("{what}; {then}");
+        pair.lose(self.resident.lane, &error, retry);
+        self.events.tell(&pair.name, events::failed(&error));
+        self.resident.set_lost();
         // What it did stays part of the totals.
-        pair.set_readings(Readings {
-            speculation: pair.readings().speculation,
+        self.resident.set_readings(Readings {
+            speculation: self.resident.readings().speculation,
             ..Readings::default()
         });
-        self.fail_all(&|| match loss {
-            Loss::Step(_) => errors::step_failed(&pair.name, &what),
-            Loss::Panic => errors::engine_panicked(&pair.name),
-        });
+        self.fail_all(&|| loss.status(&pair.name));
     }
 
     fn publish(&mut self) {
@@ -255,10 +283,11 @@ impl Lane {
             self.asked = Instant::now();
         }
         let (running, waiting) = self.engine.counts();
-        self.pair.set_readings(Readings {
+        self.resident.set_readings(Readings {
             running,
             waiting,
             memory: self.engine.memory(),
+            cache_claims: self.engine.cache_claims().running,
             speculation_off: self.engine.speculation_off_reason().map(str::to_owned),
             speculation: self.engine.speculation().clone(),
             step_costs: Arc::clone(&self.step_costs),

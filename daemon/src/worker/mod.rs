@@ -1,31 +1,42 @@
-//! The engine thread: the only place where engines run. Commands come in over a bounded channel; outputs go to each
-//! request's own [`Sink`](crate::replies::Sink). One thread serves all pairs, one step of each in turn, and sleeps in
-//! the channel when no engine has work.
+//! The engine thread: the only place where engines run. Commands come in over a channel; outputs go to each request's own
+//! [`Sink`](crate::replies::Sink). One thread serves all engines, one step of each in turn, and sleeps in the channel when
+//! no engine has work.
 //!
-//! It must not know gRPC or files: loading happens elsewhere and hands a ready engine over.
+//! It must not know gRPC or files: loading happens elsewhere and hands a ready engine over. Nor does it free what takes
+//! long to free: engines and drafts that are no longer needed are handed out again.
 
 mod awake;
+mod command;
 mod decode;
 mod lane;
+mod live;
+mod loss;
+mod progress;
+mod rooms;
+mod waiting;
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
 use tandem_engine::Request;
 use tokio::sync::oneshot;
 
-use crate::pair::{Pair, Reservation, Warm};
+pub(crate) use command::{Restored, Worker};
+
+use awake::Awake;
+use command::Command;
+pub(crate) use decode::Decode;
+use lane::Lane;
+pub(crate) use progress::Progress;
+use progress::What;
+
+use crate::events::Events;
 use crate::platform::Platform;
 use crate::record::{Record, Totals};
 use crate::replies::Sink;
-
-use awake::Awake;
-pub(crate) use decode::Decode;
-use lane::Lane;
-
-/// Commands that do not come from requests: one per pair when it is loaded, and the end.
-const SPARE_COMMANDS: usize = 16;
+use crate::residency::{LaneId, Lease, Reservation};
 
 /// A request on its way into an engine, with everything that belongs to it.
 #[derive(Debug)]
@@ -36,94 +47,56 @@ pub(crate) struct Job {
     pub(crate) record: Record,
     pub(crate) sink: Sink,
     pub(crate) reservation: Reservation,
+    /// Says on which load the request runs, and keeps that there.
+    pub(crate) lease: Lease,
 }
 
-/// What the engine thread can be told.
-enum Command {
-    Install {
-        pair: Arc<Pair>,
-        warm: Arc<Warm>,
-        engine: Box<dyn Decode>,
-    },
-    Submit {
-        pair: usize,
-        job: Box<Job>,
-    },
-    Stop,
-}
-
-/// A handle to the engine thread; clones share it.
-#[derive(Clone, Debug)]
-pub(crate) struct Worker {
-    commands: SyncSender<Command>,
-}
-
-impl Worker {
-    /// Starts the thread; the receiver ends when the thread does. `requests` is the number of reservations that all pairs together give out: since each job
-    /// holds one, as many commands always suffice and sending never waits.
-    ///
-    /// # Errors
-    /// When the system has no thread left.
-    pub(crate) fn start(
-        pairs: usize,
-        requests: usize,
-        totals: Arc<Totals>,
-        platform: Arc<dyn Platform>,
-    ) -> std::io::Result<(Self, oneshot::Receiver<()>)> {
-        let (commands, inbox) = sync_channel(requests + pairs + SPARE_COMMANDS);
-        let lanes = std::iter::repeat_with(|| None).take(pairs).collect();
-        let (alive, ended) = oneshot::channel();
-        std::thread::Builder::new()
-            .name("tandem-engine".to_owned())
-            .spawn(move || {
-                let _alive: oneshot::Sender<()> = alive;
-                EngineThread {
-                    inbox,
-                    lanes,
-                    totals,
-                    awake: Awake::new(platform),
-                }
-                .run();
-            })?;
-        Ok((Self { commands }, ended))
-    }
-
-    /// Hands over an engine; its pair becomes warm once the thread has it.
-    pub(crate) fn install(&self, pair: Arc<Pair>, warm: Arc<Warm>, engine: Box<dyn Decode>) {
-        self.send(Command::Install { pair, warm, engine });
-    }
-
-    /// Hands over a request for a pair that is warm. Whatever becomes of it, its sink hears.
-    pub(crate) fn submit(&self, pair: usize, job: Job) {
-        self.send(Command::Submit {
-            pair,
-            job: Box::new(job),
-        });
-    }
-
-    /// Ends the thread after the step in progress; requests that still run end with INTERNAL.
-    pub(crate) fn stop(&self) {
-        self.send(Command::Stop);
-    }
-
-    fn send(&self, command: Command) {
-        match self.commands.try_send(command) {
-            Ok(()) => {}
-            // The sinks inside a command that is dropped here tell their streams.
-            Err(TrySendError::Full(_)) => {
-                tracing::error!("the engine thread's inbox is full, which cannot happen")
-            }
-            Err(TrySendError::Disconnected(_)) => tracing::error!("the engine thread is gone"),
-        }
-    }
+/// Starts the thread; the receiver ends when the thread does.
+///
+/// # Errors
+/// When the system has no thread left.
+pub(crate) fn start(
+    totals: Arc<Totals>,
+    events: Events,
+    platform: Arc<dyn Platform>,
+) -> std::io::Result<(Worker, oneshot::Receiver<()>)> {
+    // Requests hold room while they are in it, which bounds it; other commands wait for their answers.
+    let (commands, inbox) = channel();
+    let (alive, ended) = oneshot::channel();
+    let progress = Progress::default();
+    let thread = EngineThread {
+        inbox,
+        lanes: BTreeMap::new(),
+        totals,
+        events,
+        awake: Awake::new(platform),
+        progress: progress.clone(),
+        budget: u64::MAX,
+        held: false,
+        arrivals: 0,
+    };
+    std::thread::Builder::new()
+        .name("tandem-engine".to_owned())
+        .spawn(move || {
+            let _alive: oneshot::Sender<()> = alive;
+            thread.run();
+        })?;
+    Ok((Worker::new(commands, progress), ended))
 }
 
 struct EngineThread {
     inbox: Receiver<Command>,
-    /// By pair index; `None`: not loaded, or lost.
-    lanes: Vec<Option<Lane>>,
+    lanes: BTreeMap<LaneId, Lane>,
     totals: Arc<Totals>,
     awake: Awake,
+    events: Events,
+    progress: Progress,
+    /// For weights and caches of all engines, in bytes.
+    budget: u64,
+    /// Whether no more requests are to run at once than did.
+    held: bool,
+    /// Requests so far.
+    arrivals: u64,
 }
 
 impl EngineThread {
@@ -141,20 +114,22 @@ impl EngineThread {
                     Err(()) => return,
                 }
             }
-            for slot in &mut self.lanes {
-                if slot
-                    .as_mut()
-                    .is_some_and(|lane| lane.has_requests() && !lane.turn(&self.totals))
-                {
-                    drop_lost(slot);
+            self.share_room();
+            let mut lost = Vec::new();
+            for (id, lane) in &mut self.lanes {
+                if lane.has_requests() && !lane.turn(&self.totals, &self.progress) {
+                    lost.push(*id);
                 }
+            }
+            for id in lost {
+                self.drop_lost(id);
             }
         }
     }
 
     /// Returns the next command if there is one; waits for it if there is nothing else to do.
     fn next_command(&mut self) -> Result<Option<Command>, ()> {
-        let busy = self.lanes.iter().flatten().any(Lane::has_requests);
+        let busy = self.lanes.values().any(Lane::has_requests);
         self.awake.follow(busy);
         if busy {
             match self.inbox.try_recv() {
@@ -163,6 +138,7 @@ impl EngineThread {
                 Err(TryRecvError::Disconnected) => Err(()),
             }
         } else {
+            self.progress.rest();
             self.inbox.recv().map(Some).map_err(|_| ())
         }
     }
@@ -170,30 +146,88 @@ impl EngineThread {
     /// Returns whether to go on.
     fn obey(&mut self, command: Command) -> bool {
         match command {
-            Command::Install { pair, warm, engine } => {
-                let index = pair.index;
-                self.lanes[index] = Some(Lane::new(Arc::clone(&pair), engine));
-                pair.set_warm(warm);
+            Command::Install {
+                resident,
+                pair,
+                mut engine,
+                done,
+            } => {
+                engine.hold(self.held);
+                let id = resident.lane;
+                let lane = Lane::new(pair, resident, engine, self.events.clone());
+                self.lanes.insert(id, lane);
+                self.share_room();
+                // Who asked may be gone; the lane is there all the same, and is removed by name.
+                let _gone = done.send(());
             }
-            Command::Submit { pair, job } => match &mut self.lanes[pair] {
-                Some(lane) => {
-                    if !lane.submit(*job) {
-                        drop_lost(&mut self.lanes[pair]);
-                    }
+            Command::Submit(job) => self.submit(*job),
+            Command::Remove { lane, done } => {
+                let lane = self.lanes.remove(&lane);
+                let _gone = done.send(lane.map(Lane::into_engine));
+            }
+            Command::Shed { lane, reason, done } => {
+                if let Some(lane) = self.lanes.get_mut(&lane) {
+                    self.progress.begin(What::Shed, lane.name());
+                    let _gone = done.send(lane.shed(reason));
                 }
-                None => lane::refuse_lost(*job),
-            },
+            }
+            Command::Restore { lane, draft, done } => {
+                if let Some(lane) = self.lanes.get_mut(&lane) {
+                    self.progress.begin(What::Restore, lane.name());
+                    lane.restore(draft, done);
+                }
+            }
+            Command::Hold(hold) => {
+                self.held = hold;
+                for lane in self.lanes.values_mut() {
+                    lane.hold(hold);
+                }
+            }
+            Command::Trim(done) => {
+                for lane in self.lanes.values_mut() {
+                    self.progress.begin(What::Trim, lane.name());
+                    lane.trim();
+                }
+                let _gone = done.send(());
+            }
+            Command::Budget(bytes) => {
+                self.budget = bytes;
+                self.share_room();
+            }
             Command::Stop => return false,
         }
         true
     }
-}
 
-/// Drops an engine that failed; that it may panic on the way must not end the thread.
-fn drop_lost(slot: &mut Option<Lane>) {
-    let lane = slot.take();
-    if catch_unwind(AssertUnwindSafe(move || drop(lane))).is_err() {
-        tracing::error!("the lost engine panicked while it was dropped");
+    fn submit(&mut self, job: Job) {
+        let id = job.lease.resident.lane;
+        let Some(lane) = self.lanes.get_mut(&id) else {
+            return live::refuse_lost(job);
+        };
+        self.progress.begin(What::Submit, lane.name());
+        self.arrivals += 1;
+        if !lane.submit(job, self.arrivals) {
+            self.drop_lost(id);
+        }
+    }
+
+    /// Says how much cache each engine may come to use.
+    fn share_room(&mut self) {
+        let weights = self.lanes.values().map(Lane::weights);
+        let pool = self.budget.saturating_sub(weights.sum());
+        let claims: Vec<_> = self.lanes.values().map(Lane::claim).collect();
+        let rooms = rooms::share(pool, &claims);
+        for (lane, room) in self.lanes.values_mut().zip(rooms) {
+            lane.set_room(pool, room);
+        }
+    }
+
+    /// Drops an engine that failed; that it may panic on the way must not end the thread.
+    fn drop_lost(&mut self, id: LaneId) {
+        let lane = self.lanes.remove(&id);
+        if catch_unwind(AssertUnwindSafe(move || drop(lane))).is_err() {
+            tracing::error!("the lost engine panicked while it was dropped");
+        }
     }
 }
 
@@ -202,4 +236,4 @@ mod rig;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-mod tiny;
+pub(crate) mod tiny;

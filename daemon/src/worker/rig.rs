@@ -3,16 +3,21 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use tandem_engine::engine::{Engine, MemoryUse, RequestError, StepError};
+use tandem_engine::engine::{CacheClaims, Engine, MemoryUse, RequestError, ShedDraft, StepError};
+use tandem_engine::pair::{LoadError, LoadedDraft};
 use tandem_engine::policy::{SpeculationStats, StepCost};
 use tandem_engine::sampling::SamplingParams;
 use tandem_engine::{Output, SequenceId, StopConditions};
 use tonic::Status;
 
 use super::*;
-use crate::config::PairConfig;
+use crate::config::{Config, PairConfig, ResidencyConfig};
+use crate::events::Events;
 use crate::platform::FakePlatform;
 use crate::replies::{self, Finished, Replies, Reply};
+use crate::residency::{
+    Activity, DraftPlace, LaneId, Pair, Parts, Recipe, Resident, Settings, Size,
+};
 
 /// Room of each pair.
 const CAPACITY: usize = 8;
@@ -64,6 +69,30 @@ impl<F: FnMut() + Send> Decode for Hooked<F> {
     fn step_costs(&self) -> Vec<StepCost> {
         self.engine.step_costs()
     }
+
+    fn shed_draft(&mut self, reason: String) -> ShedDraft {
+        self.engine.shed_draft(reason)
+    }
+
+    fn restore_draft(&mut self, draft: LoadedDraft) -> Result<Option<LoadedDraft>, LoadError> {
+        self.engine.restore_draft(draft)
+    }
+
+    fn hold(&mut self, hold: bool) {
+        self.engine.hold(hold);
+    }
+
+    fn trim(&mut self) {
+        self.engine.trim();
+    }
+
+    fn set_cache_budget(&mut self, budget: u64, room: u64) {
+        self.engine.set_cache_budget(budget, room);
+    }
+
+    fn cache_claims(&self) -> CacheClaims {
+        self.engine.cache_claims()
+    }
 }
 
 /// One engine thread and its pairs.
@@ -72,42 +101,49 @@ pub(super) struct Rig {
     pub(super) pairs: Vec<Arc<Pair>>,
     pub(super) totals: Arc<Totals>,
     pub(super) platform: FakePlatform,
+    pub(super) residents: Vec<Arc<Resident>>,
+    activity: Activity,
 }
 
 impl Rig {
-    pub(super) fn new(engines: Vec<impl FnMut() + Send + 'static>, max_sequences: usize) -> Self {
+    pub(super) async fn new(
+        engines: Vec<impl FnMut() + Send + 'static>,
+        max_sequences: usize,
+    ) -> Self {
         let totals = Arc::new(Totals::default());
         let platform = FakePlatform::default();
-        let (worker, _) = Worker::start(
-            engines.len(),
-            engines.len() * CAPACITY,
-            Arc::clone(&totals),
-            Arc::new(platform.clone()),
-        )
-        .unwrap();
-        let mut pairs = Vec::new();
+        let events = Events::default();
+        let (worker, _) = start(Arc::clone(&totals), events, Arc::new(platform.clone())).unwrap();
+        worker.set_budget(1 << 30);
+        let (mut pairs, mut residents) = (Vec::new(), Vec::new());
         for (index, before_step) in engines.into_iter().enumerate() {
             let loaded = tiny::load();
-            let warm = Arc::new(Warm {
+            let parts = Parts {
                 tokenizer: Arc::clone(loaded.tokenizer()),
                 template: loaded.template().cloned(),
                 report: loaded.report().clone(),
+                size: Size::default(),
+                draft: DraftPlace::None,
+                took: Duration::ZERO,
+            };
+            let name = format!("pair{index}");
+            let config = Config::built_in();
+            let settings = Settings {
+                recipe: Arc::new(Recipe::new(&config, &PairConfig::built_in())),
+                residency: ResidencyConfig::default(),
+            };
+            let pair = Arc::new(Pair::new(name.clone(), settings.clone(), CAPACITY));
+            let resident = Resident::new(LaneId(index as u64), name, settings.recipe, parts);
+            let resident = Arc::new(resident);
+            let engine = Box::new(Hooked {
+                engine: tiny::engine(loaded, max_sequences),
+                before_step,
             });
-            let pair = Arc::new(Pair::new(
-                index,
-                format!("pair{index}"),
-                PairConfig::built_in(),
-                CAPACITY,
-            ));
-            let engine = tiny::engine(loaded, max_sequences);
-            worker.install(
-                Arc::clone(&pair),
-                warm,
-                Box::new(Hooked {
-                    engine,
-                    before_step,
-                }),
-            );
+            worker
+                .install(Arc::clone(&resident), Arc::clone(&pair), engine)
+                .await;
+            pair.set_warm(Arc::clone(&resident));
+            residents.push(resident);
             pairs.push(pair);
         }
         Self {
@@ -115,16 +151,18 @@ impl Rig {
             pairs,
             totals,
             platform,
+            residents,
+            activity: Activity::default(),
         }
     }
 
     /// One pair whose steps each wait for an item of the returned channel.
-    pub(super) fn paced(max_sequences: usize) -> (Self, mpsc::Sender<()>) {
+    pub(super) async fn paced(max_sequences: usize) -> (Self, mpsc::Sender<()>) {
         let (go, wait) = mpsc::channel();
         let before_step = move || {
             let _test_ended = wait.recv();
         };
-        (Self::new(vec![before_step], max_sequences), go)
+        (Self::new(vec![before_step], max_sequences).await, go)
     }
 
     pub(super) fn submit(&self, pair: usize, prompt: Vec<u32>, max_tokens: usize) -> Replies {
@@ -133,12 +171,13 @@ impl Rig {
 
     pub(super) fn submit_with(
         &self,
-        pair: usize,
+        index: usize,
         prompt: Vec<u32>,
         max_tokens: usize,
         require_speculation: bool,
     ) -> Replies {
-        let name = self.pairs[pair].name.clone();
+        let pair = &self.pairs[index];
+        let name = pair.name.clone();
         let (sink, replies) = replies::channel();
         let job = Job {
             request: Request {
@@ -161,9 +200,10 @@ impl Rig {
             require_speculation,
             record: Record::begin("r".into(), name, Instant::now(), Arc::clone(&self.totals)),
             sink,
-            reservation: self.pairs[pair].reserve().unwrap(),
+            reservation: pair.reserve().unwrap(),
+            lease: self.residents[index].lease(pair, None, self.activity.begin()),
         };
-        self.worker.submit(pair, job);
+        self.worker.submit(job);
         replies
     }
 

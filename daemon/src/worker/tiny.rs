@@ -8,10 +8,10 @@ use tandem_engine::testing::TinyModel;
 pub(super) use tandem_engine::testing::tiny::VOCABULARY;
 
 /// Most tokens of prompt and output together.
-pub(super) const CONTEXT: usize = 2048;
+pub(crate) const CONTEXT: usize = 2048;
 
 /// Loads the model for up to `max_sequences` requests at once.
-pub(super) fn load() -> ModelPair {
+pub(crate) fn load() -> ModelPair {
     let directory = tempfile::tempdir().expect("a directory");
     let target = directory.path().join("tiny.gguf");
     let model = TinyModel {

@@ -32,6 +32,10 @@ pub struct GenerateRequest {
     /// pay. For experiments.
     #[prost(uint32, optional, tag = "12")]
     pub draft_width: ::core::option::Option<u32>,
+    /// How long the pair stays loaded after this request and without another one. 0: it is unloaded at once. Negative: for
+    /// ever. Absent: as configured. The last request to end decides.
+    #[prost(message, optional, tag = "13")]
+    pub keep_alive: ::core::option::Option<::prost_types::Duration>,
     /// Exactly one is required.
     #[prost(oneof = "generate_request::Input", tags = "3, 4, 5")]
     pub input: ::core::option::Option<generate_request::Input>,
@@ -214,6 +218,9 @@ pub struct Timings {
     /// From arrival to the end.
     #[prost(message, optional, tag = "4")]
     pub total: ::core::option::Option<::prost_types::Duration>,
+    /// Spent waiting for the pair to be loaded, part of `queue`. Absent: it was loaded already.
+    #[prost(message, optional, tag = "5")]
+    pub load: ::core::option::Option<::prost_types::Duration>,
 }
 /// What speculation did for one request, for one pair, or for all. Seconds of a step with several requests are shared equally
 /// among them, so that sums over requests are the machine's.
@@ -335,7 +342,7 @@ pub struct PairInfo {
     pub is_default: bool,
     #[prost(enumeration = "Residency", tag = "3")]
     pub residency: i32,
-    /// What went wrong, where the pair could not be loaded.
+    /// What went wrong, where the pair could not be loaded or was lost.
     #[prost(string, tag = "4")]
     pub error: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "5")]
@@ -361,6 +368,12 @@ pub struct PairInfo {
     /// Layers of the target after which it drafts for itself. 0: it does not, or the layer has yet to be measured.
     #[prost(uint32, tag = "12")]
     pub exit_layer: u32,
+    /// How long the pair stays loaded without a request, by configuration or by its last request. Negative: for ever.
+    #[prost(message, optional, tag = "13")]
+    pub keep_alive: ::core::option::Option<::prost_types::Duration>,
+    /// Earlier loads of the pair that only end the requests which began on them.
+    #[prost(uint32, tag = "14")]
+    pub draining: u32,
 }
 /// One model at a time, the draft first.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -433,6 +446,166 @@ pub struct StatusResponse {
     /// What speculation did since start, over all pairs.
     #[prost(message, optional, tag = "12")]
     pub speculation: ::core::option::Option<SpeculationStats>,
+    /// How short of memory the system says it is.
+    #[prost(enumeration = "Pressure", tag = "13")]
+    pub pressure: i32,
+    /// What is being done about it.
+    #[prost(enumeration = "MemoryStage", tag = "14")]
+    pub memory_stage: i32,
+    /// The last reload; absent before the first.
+    #[prost(message, optional, tag = "15")]
+    pub reload: ::core::option::Option<ReloadStatus>,
+    /// Where the engine hangs; empty while it does not.
+    #[prost(string, tag = "16")]
+    pub hanging: ::prost::alloc::string::String,
+}
+/// How the last reload went.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReloadStatus {
+    /// How long ago it ended.
+    #[prost(message, optional, tag = "1")]
+    pub ago: ::core::option::Option<::prost_types::Duration>,
+    /// What was wrong; empty where it took effect.
+    #[prost(string, tag = "2")]
+    pub error: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReloadRequest {}
+/// What a reload changed, by names of pairs. All empty: nothing, since the file says what it said before.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReloadResponse {
+    #[prost(string, repeated, tag = "1")]
+    pub added: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(string, repeated, tag = "2")]
+    pub removed: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Another target, draft, context, or way to compute them.
+    #[prost(string, repeated, tag = "3")]
+    pub changed: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Unchanged, and loaded again because they had failed.
+    #[prost(string, repeated, tag = "4")]
+    pub retried: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Keys whose new values need a restart to take effect.
+    #[prost(string, repeated, tag = "5")]
+    pub restart_needed: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WatchRequest {}
+/// One event.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WatchResponse {
+    /// The pair it is about; empty: the whole daemon.
+    #[prost(string, tag = "1")]
+    pub pair: ::prost::alloc::string::String,
+    #[prost(
+        oneof = "watch_response::Event",
+        tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13"
+    )]
+    pub event: ::core::option::Option<watch_response::Event>,
+}
+/// Nested message and enum types in `WatchResponse`.
+pub mod watch_response {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Event {
+        /// The pair is being loaded: each stage, and each tenth of it.
+        #[prost(message, tag = "2")]
+        Loading(super::LoadProgress),
+        /// The pair takes requests.
+        #[prost(message, tag = "3")]
+        Ready(super::PairReady),
+        /// The pair could not be loaded, or its engine was lost.
+        #[prost(message, tag = "4")]
+        Failed(super::PairFailed),
+        /// New requests go elsewhere; those that run end on what is loaded.
+        #[prost(message, tag = "5")]
+        Draining(super::PairDraining),
+        /// Memory of the pair was given back.
+        #[prost(message, tag = "6")]
+        Unloaded(super::PairUnloaded),
+        #[prost(message, tag = "7")]
+        Shed(super::DraftShed),
+        #[prost(message, tag = "8")]
+        Restored(super::DraftRestored),
+        #[prost(message, tag = "9")]
+        Reloaded(super::ReloadResponse),
+        #[prost(message, tag = "10")]
+        ReloadFailed(super::ReloadFailed),
+        #[prost(message, tag = "11")]
+        Memory(super::MemoryChanged),
+        #[prost(message, tag = "12")]
+        Hanging(super::Hanging),
+        /// The reader was too slow, and so many events were left out.
+        #[prost(uint64, tag = "13")]
+        Missed(u64),
+    }
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PairReady {
+    /// How long loading took.
+    #[prost(message, optional, tag = "1")]
+    pub took: ::core::option::Option<::prost_types::Duration>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PairFailed {
+    #[prost(string, tag = "1")]
+    pub error: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PairDraining {
+    /// Requests that run.
+    #[prost(uint32, tag = "1")]
+    pub running: u32,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PairUnloaded {
+    /// Such as `idle`, `replaced`, `removed`, `memory`.
+    #[prost(string, tag = "1")]
+    pub reason: ::prost::alloc::string::String,
+    /// By how much the footprint shrank, in bytes.
+    #[prost(uint64, tag = "2")]
+    pub freed_bytes: u64,
+    #[prost(message, optional, tag = "3")]
+    pub took: ::core::option::Option<::prost_types::Duration>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DraftShed {
+    /// By how much the footprint shrank, in bytes.
+    #[prost(uint64, tag = "1")]
+    pub freed_bytes: u64,
+    /// Bytes of mapped weights that were unmapped, which are in no footprint.
+    #[prost(uint64, tag = "2")]
+    pub unmapped_bytes: u64,
+    /// Until the engine went on without the draft, and its memory was given back.
+    #[prost(message, optional, tag = "3")]
+    pub took: ::core::option::Option<::prost_types::Duration>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DraftRestored {
+    #[prost(message, optional, tag = "1")]
+    pub took: ::core::option::Option<::prost_types::Duration>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReloadFailed {
+    /// What is wrong; everything stays as it was.
+    #[prost(string, tag = "1")]
+    pub error: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MemoryChanged {
+    #[prost(enumeration = "Pressure", tag = "1")]
+    pub pressure: i32,
+    #[prost(enumeration = "MemoryStage", tag = "2")]
+    pub stage: i32,
+    /// Bytes.
+    #[prost(uint64, tag = "3")]
+    pub footprint: u64,
+    #[prost(uint64, tag = "4")]
+    pub budget: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Hanging {
+    /// What the engine has been doing for too long; empty: it goes on.
+    #[prost(string, tag = "1")]
+    pub r#where: ::prost::alloc::string::String,
 }
 /// All in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -675,9 +848,12 @@ impl LoadStage {
 #[repr(i32)]
 pub enum Residency {
     Unspecified = 0,
+    /// Not in memory. The next request loads it, unless `PairInfo.error` says why it cannot.
     Cold = 1,
+    /// Requests wait.
     Loading = 2,
     Warm = 3,
+    /// Running requests end on it, new ones wait for what follows. Also while the daemon is ending.
     Draining = 4,
     Unloading = 5,
 }
@@ -705,6 +881,82 @@ impl Residency {
             "RESIDENCY_WARM" => Some(Self::Warm),
             "RESIDENCY_DRAINING" => Some(Self::Draining),
             "RESIDENCY_UNLOADING" => Some(Self::Unloading),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Pressure {
+    Unspecified = 0,
+    Normal = 1,
+    Warn = 2,
+    Critical = 3,
+}
+impl Pressure {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "PRESSURE_UNSPECIFIED",
+            Self::Normal => "PRESSURE_NORMAL",
+            Self::Warn => "PRESSURE_WARN",
+            Self::Critical => "PRESSURE_CRITICAL",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "PRESSURE_UNSPECIFIED" => Some(Self::Unspecified),
+            "PRESSURE_NORMAL" => Some(Self::Normal),
+            "PRESSURE_WARN" => Some(Self::Warn),
+            "PRESSURE_CRITICAL" => Some(Self::Critical),
+            _ => None,
+        }
+    }
+}
+/// What the memory governor has done so far; each stage includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum MemoryStage {
+    Unspecified = 0,
+    /// Nothing.
+    Free = 1,
+    /// No more requests run at once than did before, and texts kept for lookup were dropped.
+    Held = 2,
+    /// Drafts were shed: pairs decode plainly.
+    Shed = 3,
+    /// New requests are refused with RESOURCE_EXHAUSTED.
+    Refusing = 4,
+    /// Pairs without a running request are unloaded.
+    Unloaded = 5,
+}
+impl MemoryStage {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "MEMORY_STAGE_UNSPECIFIED",
+            Self::Free => "MEMORY_STAGE_FREE",
+            Self::Held => "MEMORY_STAGE_HELD",
+            Self::Shed => "MEMORY_STAGE_SHED",
+            Self::Refusing => "MEMORY_STAGE_REFUSING",
+            Self::Unloaded => "MEMORY_STAGE_UNLOADED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "MEMORY_STAGE_UNSPECIFIED" => Some(Self::Unspecified),
+            "MEMORY_STAGE_FREE" => Some(Self::Free),
+            "MEMORY_STAGE_HELD" => Some(Self::Held),
+            "MEMORY_STAGE_SHED" => Some(Self::Shed),
+            "MEMORY_STAGE_REFUSING" => Some(Self::Refusing),
+            "MEMORY_STAGE_UNLOADED" => Some(Self::Unloaded),
             _ => None,
         }
     }
@@ -923,6 +1175,54 @@ pub mod tandem_service_client {
                 .insert(GrpcMethod::new("tandem.v1.TandemService", "Status"));
             self.inner.unary(req, path, codec).await
         }
+        /// Reads the configuration file again and makes it so, also what a file watch or a signal would have. Answers when the
+        /// pairs it asks for are loaded. Where anything is wrong with it, everything stays as it is, and the error says why.
+        pub async fn reload(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReloadRequest>,
+        ) -> std::result::Result<tonic::Response<super::ReloadResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tandem.v1.TandemService/Reload",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tandem.v1.TandemService", "Reload"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Tells what happens to pairs and memory from now on, until the call is cancelled or the daemon ends.
+        pub async fn watch(
+            &mut self,
+            request: impl tonic::IntoRequest<super::WatchRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::WatchResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/tandem.v1.TandemService/Watch",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("tandem.v1.TandemService", "Watch"));
+            self.inner.server_streaming(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -978,6 +1278,23 @@ pub mod tandem_service_server {
             &self,
             request: tonic::Request<super::StatusRequest>,
         ) -> std::result::Result<tonic::Response<super::StatusResponse>, tonic::Status>;
+        /// Reads the configuration file again and makes it so, also what a file watch or a signal would have. Answers when the
+        /// pairs it asks for are loaded. Where anything is wrong with it, everything stays as it is, and the error says why.
+        async fn reload(
+            &self,
+            request: tonic::Request<super::ReloadRequest>,
+        ) -> std::result::Result<tonic::Response<super::ReloadResponse>, tonic::Status>;
+        /// Server streaming response type for the Watch method.
+        type WatchStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::WatchResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Tells what happens to pairs and memory from now on, until the call is cancelled or the daemon ends.
+        async fn watch(
+            &self,
+            request: tonic::Request<super::WatchRequest>,
+        ) -> std::result::Result<tonic::Response<Self::WatchStream>, tonic::Status>;
     }
     /// Text generation by resident target and draft models.
     #[derive(Debug)]
@@ -1278,6 +1595,97 @@ pub mod tandem_service_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tandem.v1.TandemService/Reload" => {
+                    #[allow(non_camel_case_types)]
+                    struct ReloadSvc<T: TandemService>(pub Arc<T>);
+                    impl<
+                        T: TandemService,
+                    > tonic::server::UnaryService<super::ReloadRequest>
+                    for ReloadSvc<T> {
+                        type Response = super::ReloadResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ReloadRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as TandemService>::reload(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ReloadSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/tandem.v1.TandemService/Watch" => {
+                    #[allow(non_camel_case_types)]
+                    struct WatchSvc<T: TandemService>(pub Arc<T>);
+                    impl<
+                        T: TandemService,
+                    > tonic::server::ServerStreamingService<super::WatchRequest>
+                    for WatchSvc<T> {
+                        type Response = super::WatchResponse;
+                        type ResponseStream = T::WatchStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::WatchRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as TandemService>::watch(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = WatchSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

@@ -128,6 +128,9 @@ pub trait Drafter: Send {
     /// Forgets a sequence, which has ended.
     fn release(&mut self, id: SequenceId);
 
+    /// Drops what it holds of texts that have ended.
+    fn trim(&mut self) {}
+
     /// Bytes of its weights, those of the target that it uses aside.
     fn weight_bytes(&self) -> u64;
 

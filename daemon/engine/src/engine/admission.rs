@@ -47,7 +47,7 @@ impl Engine {
     }
 
     /// Bytes that a sequence of so many positions takes in the target's and the draft's caches.
-    fn cache_bytes(&self, positions: usize) -> u64 {
+    pub(super) fn cache_bytes(&self, positions: usize) -> u64 {
         let draft: u64 = self
             .drafters
             .iter()
@@ -56,17 +56,29 @@ impl Engine {
         (self.target.cache_bytes_per_position() + draft) * positions as u64
     }
 
+    /// Requests that may run at once.
+    pub(super) fn most_at_once(&self) -> usize {
+        let most = self.options.max_sequences;
+        self.held.map_or(most, |held| held.min(most))
+    }
+
+    /// Bytes that the caches of the running requests take at full length.
+    pub(super) fn reserved(&self) -> u64 {
+        let lengths = self.running.iter().map(Sequence::positions);
+        lengths.map(|length| self.cache_bytes(length)).sum()
+    }
+
     /// Lets waiting requests run, first come first served, while there is room for their full length.
     pub(super) fn admit(&mut self, outputs: &mut Vec<Output>) -> Result<(), ModelError> {
         while let Some(next) = self.waiting.front() {
-            let reserved: u64 = self
-                .running
-                .iter()
-                .map(Sequence::positions)
-                .map(|p| self.cache_bytes(p))
-                .sum();
-            let fits = reserved + self.cache_bytes(next.positions()) <= self.options.cache_budget;
-            if self.running.len() >= self.options.max_sequences || !fits {
+            if self.running.len() >= self.most_at_once() {
+                break;
+            }
+            let idle = self.running.is_empty();
+            let needed = self.reserved() + self.cache_bytes(next.positions());
+            // Where nobody else has a cache, what passed the door fits, whatever the draft has come to add since.
+            let alone = idle && self.cache_room >= self.options.cache_budget;
+            if needed > self.cache_room && !alone {
                 break;
             }
             let slot = self.target.open()?;

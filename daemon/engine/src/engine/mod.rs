@@ -5,8 +5,11 @@ mod ahead;
 mod drafting;
 mod ending;
 mod learning;
+mod residency;
 mod settle;
 mod step;
+
+pub use residency::{CacheClaims, ShedDraft};
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,9 +17,7 @@ use std::sync::Arc;
 use crate::draft::{Drafter, LookupDrafter};
 use crate::model::{LanguageModel, ModelError};
 use crate::pair::ModelPair;
-use crate::policy::{
-    Controller, DraftKind, Pipelined, Policy, Protection, SpeculationStats, StepCost,
-};
+use crate::policy::{Controller, Pipelined, Policy, Protection, SpeculationStats, StepCost};
 use crate::sampling::InvalidParam;
 use crate::sequence::Sequence;
 use crate::tokenizer::Tokenizer;
@@ -118,6 +119,10 @@ pub struct Engine {
     tokenizer: Arc<Tokenizer>,
     context_length: usize,
     options: EngineOptions,
+    /// Bytes that caches may come to take just now, where others leave less than the options allow.
+    cache_room: u64,
+    /// Most requests that may run at once while no more are to join.
+    held: Option<usize>,
     waiting: VecDeque<Sequence>,
     running: Vec<Sequence>,
     controller: Controller,
@@ -157,6 +162,8 @@ impl Engine {
             context_length: parts.context_length,
             controller: Controller::new(options.policy, Protection::default())
                 .pipelined(options.pipelined),
+            cache_room: options.cache_budget,
+            held: None,
             options,
             waiting: VecDeque::new(),
             running: Vec::new(),
@@ -249,13 +256,5 @@ impl Engine {
     #[must_use]
     pub fn step_costs(&self) -> Vec<StepCost> {
         self.controller.costs().measured_steps()
-    }
-
-    /// Drops every drafter that holds weights, with its caches, from the next step on.
-    pub fn shed_draft(&mut self, reason: impl Into<String>) {
-        self.drafters
-            .retain(|drafter| drafter.kind() == DraftKind::Lookup);
-        self.target.detach_exit();
-        self.off_reason = Some(reason.into());
     }
 }

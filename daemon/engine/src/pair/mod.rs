@@ -1,5 +1,6 @@
 //! A target with its draft: checked by their headers before a weight is read, then loaded.
 
+mod draft;
 mod error;
 mod exit;
 mod header;
@@ -9,13 +10,14 @@ mod report;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::draft::{Drafter, ModelDrafter, SelfDrafter};
+use crate::draft::Drafter;
 use crate::hardware::Hardware;
 use crate::model::{LanguageModel, check_layers};
 use crate::template::ChatTemplate;
 use crate::tokenizer::Tokenizer;
 
 pub use crate::hardware::Device;
+pub use draft::LoadedDraft;
 pub use error::LoadError;
 use exit::ExitHeader;
 use header::Header;
@@ -218,15 +220,7 @@ impl ModelPair {
         let context_length = report.context_length;
         let tokenizer = Arc::clone(&target.tokenizer);
         let mut drafter = match draft {
-            Some(draft) => {
-                let hardware = Hardware::open(options.device)?;
-                let model = draft.load("draft", hardware, options, &mut report, progress)?;
-                let summary = report.draft.as_ref();
-                let bytes = summary.map_or(0, |summary| summary.weight_bytes);
-                let mapped = summary.map_or(0, |summary| summary.mapped_bytes);
-                let drafter = ModelDrafter::new(model, bytes, options.max_step_rows);
-                Some(Box::new(drafter.with_mapped(mapped)) as Box<dyn Drafter>)
-            }
+            Some(header) => Some(draft::model(header, options, &mut report, progress)?),
             None => None,
         };
         let mut target = target.load("target", hardware, options, &mut report, progress)?;
@@ -235,12 +229,7 @@ impl ModelPair {
             None => exit::layer(files, &mut *target, &tokenizer, &mut report)?,
         };
         if let Some(exit) = exit {
-            let own = SelfDrafter::new(&*target, exit).map_err(|source| LoadError::Model {
-                role: "target",
-                path: files.target.clone(),
-                source,
-            })?;
-            drafter = Some(Box::new(own));
+            drafter = Some(draft::own(&*target, exit, files.target.clone())?);
         }
         let parts = PairParts {
             target,

@@ -137,6 +137,10 @@ impl Drafter for LookupDrafter {
         }
     }
 
+    fn trim(&mut self) {
+        self.history.clear();
+    }
+
     fn weight_bytes(&self) -> u64 {
         0
     }

@@ -132,6 +132,11 @@ impl History {
         texts.filter(move |(_, text)| text.client == client)
     }
 
+    /// Forgets every text and gives their memory back; room for others stays.
+    pub fn clear(&mut self) {
+        self.texts = Vec::new();
+    }
+
     /// Forgets what `client` had.
     pub fn forget(&mut self, client: ClientKey) {
         self.texts.retain(|text| text.client != client);

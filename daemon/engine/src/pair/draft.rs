@@ -1,0 +1,123 @@
+//! The draft of a pair: loaded with its target, or apart from it to go back to an engine that shed it.
+
+use std::path::PathBuf;
+
+use super::exit::ExitHeader;
+use super::header::Header;
+use super::{DraftSource, Inspected, LoadError, LoadOptions, LoadProgress, ModelPair, PairFiles};
+use super::{PairReport, inspect};
+use crate::draft::{Drafter, ModelDrafter, SelfDrafter};
+use crate::hardware::Hardware;
+use crate::model::{Exit, LanguageModel};
+
+/// A draft that was loaded apart from its target.
+pub struct LoadedDraft(Draft);
+
+enum Draft {
+    Model(Box<dyn Drafter>),
+    /// Read when it is attached: it is small.
+    Adapter {
+        header: ExitHeader,
+        target: PathBuf,
+    },
+}
+
+impl std::fmt::Debug for LoadedDraft {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self.0 {
+            Draft::Model(_) => "LoadedDraft::Model",
+            Draft::Adapter { .. } => "LoadedDraft::Adapter",
+        })
+    }
+}
+
+impl LoadedDraft {
+    /// Whether it can only be attached while the target holds no sequence.
+    pub(crate) fn needs_empty_caches(&self) -> bool {
+        matches!(self.0, Draft::Adapter { .. })
+    }
+
+    /// Makes a drafter for `target`.
+    pub(crate) fn attach(
+        self,
+        target: &mut dyn LanguageModel,
+    ) -> Result<Box<dyn Drafter>, LoadError> {
+        match self.0 {
+            Draft::Model(drafter) => Ok(drafter),
+            Draft::Adapter {
+                header,
+                target: path,
+            } => {
+                let exit = header.attach(target, &mut |_| {})?;
+                own(target, exit, path)
+            }
+        }
+    }
+}
+
+/// A drafter by the exits of a target that was read from `path`.
+pub(super) fn own(
+    target: &dyn LanguageModel,
+    exit: Exit,
+    path: PathBuf,
+) -> Result<Box<dyn Drafter>, LoadError> {
+    match SelfDrafter::new(target, exit) {
+        Ok(drafter) => Ok(Box::new(drafter)),
+        Err(source) => Err(LoadError::Model {
+            role: "target",
+            path,
+            source,
+        }),
+    }
+}
+
+/// A drafter by a model of its own.
+pub(super) fn model(
+    header: Header,
+    options: &LoadOptions,
+    report: &mut PairReport,
+    progress: &mut dyn FnMut(LoadProgress),
+) -> Result<Box<dyn Drafter>, LoadError> {
+    let hardware = Hardware::open(options.device)?;
+    let model = header.load("draft", hardware, options, report, progress)?;
+    let summary = report.draft.as_ref();
+    let bytes = summary.map_or(0, |summary| summary.weight_bytes);
+    let mapped = summary.map_or(0, |summary| summary.mapped_bytes);
+    let drafter = ModelDrafter::new(model, bytes, options.max_step_rows);
+    Ok(Box::new(drafter.with_mapped(mapped)))
+}
+
+impl ModelPair {
+    /// Loads only the draft of a pair, checked against its target as [`Self::inspect`] does. `None`: it has none that holds
+    /// weights of its own.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn load_draft(
+        files: &PairFiles,
+        options: &LoadOptions,
+        progress: &mut dyn FnMut(LoadProgress),
+    ) -> Result<Option<LoadedDraft>, LoadError> {
+        if matches!(
+            files.draft,
+            DraftSource::None | DraftSource::Layer(_) | DraftSource::MeasuredLayer
+        ) {
+            return Ok(None);
+        }
+        let Inspected {
+            draft,
+            adapter,
+            mut report,
+            ..
+        } = inspect(files, options)?;
+        let loaded = match (draft, adapter) {
+            (Some(draft), _) => Some(Draft::Model(model(draft, options, &mut report, progress)?)),
+            (None, Some(header)) => Some(Draft::Adapter {
+                header,
+                target: files.target.clone(),
+            }),
+            (None, None) => None,
+        };
+        Ok(loaded.map(LoadedDraft))
+    }
+}

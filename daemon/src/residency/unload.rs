@@ -1,0 +1,109 @@
+//! Taking pairs out of memory.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tandem_proto::v1;
+use tandem_proto::v1::watch_response::Event;
+
+use super::{LaneId, Pair, PairState, Residency, Resident};
+use crate::config::format_bytes;
+use crate::convert::count;
+use crate::{events, lock};
+
+impl Residency {
+    /// Unloads a pair that nobody uses; returns whether it did.
+    pub(crate) async fn unload_idle(&self, pair: &Arc<Pair>, reason: &str) -> bool {
+        let _one_at_a_time = self.memory.lock().await;
+        // Nobody can come to use it between this look and the new state.
+        let Some(resident) = pair.drain(|resident| resident.users() == 0) else {
+            return false;
+        };
+        pair.enter(PairState::Unloading);
+        self.take_out(&resident, reason).await;
+        pair.enter(PairState::Cold(None));
+        true
+    }
+
+    /// Lets requests end on a load that no longer serves, and then takes it out, on a task of its own.
+    pub(super) fn retire(
+        self: &Arc<Self>,
+        pair: &Arc<Pair>,
+        resident: Arc<Resident>,
+        reason: &'static str,
+    ) {
+        self.tell_draining(&resident);
+        let (this, pair) = (Arc::clone(self), Arc::clone(pair));
+        pair.count_retiring(1);
+        tokio::spawn(async move {
+            resident.unused().await;
+            this.take_out(&resident, reason).await;
+            pair.count_retiring(-1);
+        });
+    }
+
+    pub(super) fn tell_draining(&self, resident: &Resident) {
+        let running = count(resident.users());
+        tracing::info!(pair = %resident.name, running, "draining");
+        let draining = v1::PairDraining { running };
+        self.events.tell(&resident.name, Event::Draining(draining));
+    }
+
+    /// Takes a load that nobody uses off the engine thread and frees its memory.
+    pub(super) async fn take_out(&self, resident: &Arc<Resident>, reason: &str) {
+        let begun = Instant::now();
+        let before = self.footprint().await;
+        let engine = self.worker.remove(resident.lane).await;
+        // Not on the engine thread, and not on one that serves connections: giving back much memory takes a while.
+        let dropped = tokio::task::spawn_blocking(move || drop(engine)).await;
+        if let Err(error) = dropped {
+            tracing::error!(pair = %resident.name, %error, "the engine failed while it was dropped");
+        }
+        self.forget(resident.lane);
+        let freed = freed(before, self.footprint().await);
+        let took = begun.elapsed();
+        tracing::info!(
+            pair = %resident.name,
+            reason,
+            freed_bytes = freed,
+            freed = format_bytes(freed),
+            ms = took.as_secs_f64() * 1e3,
+            "unloaded"
+        );
+        self.events
+            .tell(&resident.name, events::unloaded(reason, freed, took));
+    }
+
+    /// Counts a load no longer.
+    fn forget(&self, lane: LaneId) {
+        if let Some(resident) = lock(&self.living).remove(&lane) {
+            lock(&self.past).merge(&resident.readings().speculation);
+        }
+    }
+
+    /// Reads the footprint in bytes; `None`: the system does not say.
+    pub(crate) async fn footprint(&self) -> Option<u64> {
+        let platform = Arc::clone(&self.platform);
+        // It walks page tables, which takes milliseconds for large processes.
+        let read = tokio::task::spawn_blocking(move || platform.footprint()).await;
+        match read {
+            Ok(Ok(bytes)) => Some(bytes),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "cannot read the footprint");
+                None
+            }
+            Err(error) => {
+                tracing::error!(%error, "reading the footprint failed");
+                None
+            }
+        }
+    }
+}
+
+/// Returns how many bytes the footprint shrank by: only what the system no longer charges was freed.
+pub(super) fn freed(before: Option<u64>, after: Option<u64>) -> u64 {
+    match (before, after) {
+        (Some(before), Some(after)) => before.saturating_sub(after),
+        _ => 0,
+    }
+}
