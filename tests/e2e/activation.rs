@@ -154,14 +154,16 @@ async fn systemd_starts_the_daemon_with_the_first_connection() {
     let mut daemon = home.spawn_by(command);
 
     eventually("a socket", async || socket.exists().then_some(())).await;
+    let runs = |pid| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap();
+    let waiting = runs(daemon.pid());
     assert!(
-        !daemon.log().contains("listening on the socket"),
-        "nobody has connected yet: {}",
-        daemon.log()
+        waiting.starts_with("systemd"),
+        "nobody has connected: {waiting}"
     );
     let mut client = daemon.client().await;
     let answer = generate(&mut client, request("Hello", 4)).await.unwrap();
     assert_eq!(answer.complete.usage.unwrap().completion_tokens, 4);
+    assert_eq!(runs(daemon.pid()).trim(), "tandem");
 
     // The daemon checks who calls; whoever makes the socket may make it open to all.
     if rustix::process::geteuid().is_root() {
