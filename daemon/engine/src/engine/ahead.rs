@@ -10,8 +10,11 @@ use crate::model::{LanguageModel, ModelError};
 use crate::policy::DraftKind;
 use crate::sequence::Sequence;
 
+/// A drafter that failed, by its index, and why.
+pub(super) type Lost = (usize, ModelError);
+
 /// Runs the target over the rows of a step. Where the plan says so, the draft model goes on meanwhile, on a thread of its
-/// own; if that fails, the drafter's index and why come with the logits.
+/// own; if that fails, the logits come all the same.
 ///
 /// The thread lives for this step only: what starting it costs is measured with the rest, and where that matters the draft
 /// does not go on.
@@ -20,7 +23,7 @@ pub(super) fn forward<'a>(
     drafters: &mut [Box<dyn Drafter>],
     running: &[Sequence],
     step: &Step,
-) -> Result<(&'a Logits, Option<(usize, ModelError)>), ModelError> {
+) -> Result<(&'a Logits, Option<Lost>), ModelError> {
     // The others compute with the target.
     let mut all = drafters.iter_mut().enumerate();
     let model = all.find(|(_, drafter)| drafter.kind() == DraftKind::Model);

@@ -17,7 +17,7 @@ enum Draft {
     Model(Box<dyn Drafter>),
     /// Read when it is attached: it is small.
     Adapter {
-        header: ExitHeader,
+        header: Box<ExitHeader>,
         target: PathBuf,
     },
 }
@@ -113,7 +113,7 @@ impl ModelPair {
         let loaded = match (draft, adapter) {
             (Some(draft), _) => Some(Draft::Model(model(draft, options, &mut report, progress)?)),
             (None, Some(header)) => Some(Draft::Adapter {
-                header,
+                header: Box::new(header),
                 target: files.target.clone(),
             }),
             (None, None) => None,
