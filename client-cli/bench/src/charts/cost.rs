@@ -1,7 +1,7 @@
 //! Cost of a step by its rows, and the acceptance at which drafting breaks even.
 
 use super::canvas::{Align, Canvas, Scale};
-use super::theme::{BLUE, GREEN, MUTED, ORANGE, RED, TEXT};
+use super::theme::{BLUE, GREEN, Ink, MUTED, ORANGE, PAPER, RED, TEXT};
 use crate::Report;
 use crate::claims::{CLAIMED_BREAK_EVEN, MOBILE_DRAFT_LENGTH, break_even, implied_break_even};
 use crate::report::Chain;
@@ -89,6 +89,14 @@ fn rows(canvas: &mut Canvas, curve: &[(u32, Spread)], most: u32) {
     canvas.line(points.collect(), 2, BLUE);
 }
 
+/// A point that somebody claims. Its name lies on paper, since the curve may run below it.
+fn claim(canvas: &mut Canvas, (x, y): (f64, f64), name: &str, ink: Ink) {
+    let width = name.chars().count() as f64 * 6.4;
+    canvas.area([(x + 7.0, y - 7.0), (x + 11.0 + width, y + 7.0)], PAPER);
+    canvas.dot((x, y), 5, ink);
+    canvas.text((x + 9.0, y), name, Align::Left, ink);
+}
+
 /// Writes counts below a panel, and what they count.
 fn counts(canvas: &mut Canvas, across: Scale, most: u32, name: &str) {
     let marks = || {
@@ -139,21 +147,14 @@ fn even(canvas: &mut Canvas, report: &Report, curve: &[(u32, Spread)], most: u32
         canvas.line(points, 2, BLUE);
     }
     let at = across.at(MOBILE_DRAFT_LENGTH as f64);
-    canvas.dot((at, up.at(CLAIMED_BREAK_EVEN)), 5, RED);
-    canvas.text(
-        (at + 9.0, up.at(CLAIMED_BREAK_EVEN)),
+    let implied = format!("by its own numbers: {:.2}", implied_break_even());
+    claim(
+        canvas,
+        (at, up.at(CLAIMED_BREAK_EVEN)),
         "write-up: 0.52",
-        Align::Left,
         RED,
     );
-    canvas.dot((at, up.at(implied_break_even())), 5, ORANGE);
-    let implied = format!("by its own numbers: {:.2}", implied_break_even());
-    canvas.text(
-        (at + 9.0, up.at(implied_break_even())),
-        implied,
-        Align::Left,
-        ORANGE,
-    );
+    claim(canvas, (at, up.at(implied_break_even())), &implied, ORANGE);
     let chains = |category: &str| -> Vec<&Chain> {
         let all = report.chains.iter();
         all.filter(|chain| chain.method == method && chain.category == category)

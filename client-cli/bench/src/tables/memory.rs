@@ -43,7 +43,7 @@ pub(super) fn table(report: &Report) -> Option<Table> {
         ]);
     }
     table.note(
-        "As the daemon accounts for it, near the end of an answer. A target that drafts for itself keeps its drafts' keys and \
+        "As the daemon accounts for it, near the end of an answer; caches grow in pieces, so bytes per token are a bound. A target that drafts for itself keeps its drafts' keys and \
          values in its own cache; an exit adapter has one layer. What lookup holds is the text that it searches.",
     );
     if report.memory.iter().any(|memory| memory.serving.is_none()) {
