@@ -37,7 +37,7 @@ fn they_are_those_of_the_target_with_and_without_drafts() {
     let loaded = pair(true);
     let mut target = Decoder::load(
         CpuBackend::new(std::num::NonZeroUsize::MIN),
-        &Gguf::open(&default_target()).expect("the target"),
+        &Gguf::open(default_target()).expect("the target"),
         1024,
         &mut |_| {},
     )
