@@ -110,7 +110,7 @@ mod tests {
     fn how_to_compute_is_part_of_every_pair() {
         for more in [
             "[engine]\nthreads = 3",
-            "[speculation]\npolicy = \"fixed\"",
+            "[speculation]\npolicy = \"fixed\"\ndraft_length = 3",
             "[server]\nmax_concurrent = 3",
         ] {
             assert_eq!(

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tandem_engine::engine::{RequestError, ShedDraft, StepError};
+use tandem_engine::engine::{ShedDraft, StepError};
 use tandem_engine::pair::LoadedDraft;
 use tandem_engine::policy::StepCost;
 use tandem_engine::{Output, SequenceId};

@@ -72,7 +72,7 @@ mod tests {
         let claims = [claim(0, Some((2, 80))), claim(0, Some((1, 80)))];
         assert_eq!(share(100, &claims), [20, 100]);
         let claims = [claim(0, Some((2, 80))), claim(80, None)];
-        assert_eq!(share(100, &claims), [20, 100]);
+        assert_eq!(share(100, &claims), [20, 80]);
         assert_eq!(
             share(100, &[claim(0, Some((2, 80))), claim(0, None)])[0],
             100

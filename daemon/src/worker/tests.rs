@@ -223,7 +223,8 @@ async fn what_is_taken_out_leaves_the_others_alone() {
         let (worker, lane) = (rig.worker.clone(), rig.residents[0].lane);
         async move { worker.remove(lane).await.is_some() }
     });
-    go.send(()).unwrap();
+    // The order is on its way before the step in progress ends.
+    tokio::task::yield_now().await;
     go.send(()).unwrap();
     assert!(removed.await.unwrap(), "the engine comes back");
     let (_, end) = read(replies).await;

@@ -198,7 +198,7 @@ async fn a_request_that_cannot_fit_is_refused_at_once_with_numbers() {
     let world = World::start(&config).await;
     let mut client = world.client().await;
     // Lookup takes some as well, which a whole context does not have room for.
-    let error = generate(&mut client, seeded("main", 1, 2000))
+    let error = generate(&mut client, seeded("main", 1, 4000))
         .await
         .unwrap_err();
     assert_eq!(

@@ -63,7 +63,7 @@ async fn a_step_that_takes_too_long_is_told_and_shows_in_health_until_it_ends() 
         .await;
     assert_eq!(place.0, "main");
     assert!(
-        place.1.contains("step ") && place.1.contains("1 running"),
+        place.1.contains("step ") && place.1.contains("pair \"main\""),
         "{place:?}"
     );
     request.await.unwrap().unwrap();
