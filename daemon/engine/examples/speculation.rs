@@ -145,7 +145,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .into_iter()
         .filter(|method| runs(method.0))
         .collect();
-    if !methods.first().is_some_and(|method| method.0 == "plain") {
+    if methods.first().is_none_or(|method| method.0 != "plain") {
         return Err("METHODS must name plain: the others are compared with it".into());
     }
     let paths: Vec<String> = arguments.collect();

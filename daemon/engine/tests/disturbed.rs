@@ -91,26 +91,17 @@ fn ask() -> impl Strategy<Value = Ask> {
     let temperature = prop::sample::select(vec![0.0, 0.7, 1.2]);
     let length = prop::option::of(0usize..9);
     let rare = prop::bool::weighted(0.9);
-    (
-        prompt,
-        temperature,
-        0u64..4,
-        1usize..40,
-        length,
-        rare.clone(),
-        rare,
+    (prompt, temperature, 0u64..4, 1usize..40, length, rare, rare).prop_map(
+        |(prompt, temperature, seed, max_tokens, draft_length, speculation, in_time)| Ask {
+            prompt,
+            temperature,
+            seed,
+            max_tokens,
+            draft_length,
+            speculation,
+            in_time,
+        },
     )
-        .prop_map(
-            |(prompt, temperature, seed, max_tokens, draft_length, speculation, in_time)| Ask {
-                prompt,
-                temperature,
-                seed,
-                max_tokens,
-                draft_length,
-                speculation,
-                in_time,
-            },
-        )
 }
 
 fn deed() -> impl Strategy<Value = Deed> {
@@ -227,7 +218,7 @@ proptest! {
                 }
                 Deed::Steps(count) => (0..count).for_each(|_| step(&mut engine, &clock, &mut heard)),
                 Deed::Policy(policy) => engine.set_policy(policy),
-                Deed::Shed => engine.shed_draft("a test wants its memory"),
+                Deed::Shed => drop(engine.shed_draft("a test wants its memory")),
             }
         }
         while engine.has_work() {

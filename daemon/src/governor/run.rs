@@ -89,13 +89,11 @@ pub(crate) async fn govern(residency: Arc<Residency>, view: watch::Sender<Memory
     }
 }
 
-/// Returns the level as it changes. The watch lives as long as the second value.
-fn watch_pressure(
-    residency: &Residency,
-) -> (
-    watch::Receiver<Pressure>,
-    Option<(watch::Sender<Pressure>, Option<PressureWatch>)>,
-) {
+/// What tells levels, for as long as it lives.
+type Teller = (watch::Sender<Pressure>, Option<PressureWatch>);
+
+/// Returns the level as it changes, and what has to live for that.
+fn watch_pressure(residency: &Residency) -> (watch::Receiver<Pressure>, Teller) {
     let platform = &residency.platform;
     let level = platform.pressure().unwrap_or_else(|error| {
         tracing::warn!(%error, "cannot read how short of memory the system is");
@@ -111,7 +109,7 @@ fn watch_pressure(
         tracing::warn!(%error, "the system does not tell when memory gets short; only the own footprint counts");
     });
     // The sender stays even where nothing is told, so that the receiver waits rather than ends.
-    (receiver, Some((sender, watch.ok())))
+    (receiver, (sender, watch.ok()))
 }
 
 fn tell(residency: &Residency, view: MemoryView, seen: &Situation) {
