@@ -45,7 +45,7 @@ async fn saves(prepare: impl Fn(&Path), save: impl Fn(&str, &Path)) {
 
 #[tokio::test]
 async fn renamed_over() {
-    saves(|_| {}, |text, path| rename_over(text, path)).await;
+    saves(|_| {}, rename_over).await;
 }
 
 #[tokio::test]
