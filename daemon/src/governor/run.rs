@@ -23,7 +23,7 @@ pub(crate) struct MemoryView {
 /// Governs until the daemon ends. While the system is calm, nothing is given up and no request runs, it sleeps until
 /// something of that changes.
 pub(crate) async fn govern(residency: Arc<Residency>, view: watch::Sender<MemoryView>) {
-    let (mut pressure, _watch) = watch_pressure(&residency);
+    let (mut pressure, _watching) = watch_pressure(&residency);
     let mut activity = residency.activity.watch();
     let began = Instant::now();
     let mut hysteresis = Hysteresis::new(residency.config().memory.restore_after);
@@ -89,11 +89,15 @@ pub(crate) async fn govern(residency: Arc<Residency>, view: watch::Sender<Memory
     }
 }
 
-/// What tells levels, for as long as it lives.
-type Teller = (watch::Sender<Pressure>, Option<PressureWatch>);
+/// Keeps the levels coming.
+struct Watching {
+    /// Stays even where the system tells nothing, so that who waits for a level waits, rather than finds an end.
+    _sender: watch::Sender<Pressure>,
+    _watch: Option<PressureWatch>,
+}
 
-/// Returns the level as it changes, and what has to live for that.
-fn watch_pressure(residency: &Residency) -> (watch::Receiver<Pressure>, Teller) {
+/// Returns the level as it changes, for as long as the second value lives.
+fn watch_pressure(residency: &Residency) -> (watch::Receiver<Pressure>, Watching) {
     let platform = &residency.platform;
     let level = platform.pressure().unwrap_or_else(|error| {
         tracing::warn!(%error, "cannot read how short of memory the system is");
@@ -108,8 +112,11 @@ fn watch_pressure(residency: &Residency) -> (watch::Receiver<Pressure>, Teller) 
     let watch = watch.map_err(|error| {
         tracing::warn!(%error, "the system does not tell when memory gets short; only the own footprint counts");
     });
-    // The sender stays even where nothing is told, so that the receiver waits rather than ends.
-    (receiver, (sender, watch.ok()))
+    let watching = Watching {
+        _sender: sender,
+        _watch: watch.ok(),
+    };
+    (receiver, watching)
 }
 
 fn tell(residency: &Residency, view: MemoryView, seen: &Situation) {

@@ -53,7 +53,9 @@ impl Residency {
             tracing::error!(pair = %resident.name, %error, "the draft failed while it was dropped");
         }
         let freed = freed(before, self.footprint().await);
-        resident.set_draft(DraftPlace::Shed { freed });
+        // What others gave back at the same time will not be needed to put it back.
+        let own = freed.min(weights + caches);
+        resident.set_draft(DraftPlace::Shed { freed: own });
         let took = begun.elapsed();
         tracing::warn!(
             pair = %resident.name,

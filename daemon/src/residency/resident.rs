@@ -53,7 +53,7 @@ pub(crate) enum DraftPlace {
     None,
     /// With its target.
     Resident,
-    /// Given up; by how much the footprint shrank then, in bytes.
+    /// Given up; by how much the footprint shrank for it, in bytes.
     Shed { freed: u64 },
     /// On its way back.
     Returning { freed: u64 },

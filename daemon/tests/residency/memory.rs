@@ -234,3 +234,19 @@ async fn changes_are_told() {
     assert_eq!(told.1.stage(), MemoryStage::Held);
     assert_eq!((told.1.footprint, told.1.budget), (7, 6_000_000_000));
 }
+
+#[tokio::test]
+async fn what_others_give_back_meanwhile_is_not_asked_for_to_come_back() {
+    let world = World::start(&usual()).await;
+    let mut client = world.client().await;
+    for _ in 0..5 {
+        world.platform.set_footprint(9_000_000_000);
+        // Something of this may come while the draft is being shed, and then looks as if the draft had been that large.
+        let (answer, ()) = tokio::join!(generate(&mut client, seeded("main", 1, 100)), async {
+            tokio::time::sleep(Duration::from_millis(15)).await;
+            world.platform.set_footprint(7);
+        });
+        answer.unwrap();
+        until(&world, MemoryStage::Free).await;
+    }
+}
