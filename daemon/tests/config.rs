@@ -78,6 +78,7 @@ fn everything_can_be_set() {
         preload = false
         [engine]
         device = "cpu"
+        draft_device = "cpu"
         max_step_rows = 32
         prepared_limit = "2 GB"
         [speculation]
@@ -111,6 +112,7 @@ fn everything_can_be_set() {
     assert_eq!(chat.keep_alive, KeepAlive::For(Duration::ZERO));
     assert!(code.preload && !chat.preload);
     assert_eq!(config.engine.device, DeviceChoice::Cpu);
+    assert_eq!(config.engine.draft_device, Some(DeviceChoice::Cpu));
     assert_eq!(config.engine.max_step_rows, Some(32));
     assert_eq!(config.engine.prepared_limit, Some(2_000_000_000));
     assert_eq!(config.speculation.policy, Policy::Fixed(5));

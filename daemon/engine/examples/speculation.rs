@@ -118,6 +118,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         budget: 64 << 30,
         max_step_rows: 64,
         device: Device::Cpu(threads),
+        draft_device: None,
         prepared: None,
     };
     let mut engine = Engine::new(

@@ -51,6 +51,7 @@ fn engine(draft: DraftSource, pipelined: Pipelined, lookup: bool) -> Engine {
         budget: 1 << 30,
         max_step_rows: 24,
         device: Device::Cpu(NonZeroUsize::MIN),
+        draft_device: None,
         prepared: None,
     };
     let options = EngineOptions {

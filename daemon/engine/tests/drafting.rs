@@ -4,11 +4,12 @@ mod common;
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use common::{LIMITS, LOAD, Ran, default_draft, default_target, encode, prompts, run_all_by};
 use tandem_engine::engine::{Engine, EngineOptions};
-use tandem_engine::pair::{DraftSource, ModelPair, PairFiles};
+use tandem_engine::pair::{Device, DraftSource, LoadOptions, ModelPair, PairFiles};
 use tandem_engine::policy::{Pipelined, Policy};
 use tandem_engine::sampling::SamplingParams;
 use tandem_engine::{Request, SequenceId, StopConditions, TokenId};
@@ -35,7 +36,12 @@ fn engine_with(draft: DraftSource, policy: Policy, lookup: bool, pipelined: Pipe
         target: default_target(),
         draft,
     };
-    let pair = ModelPair::load(&files, &LOAD, &mut |_| {}).expect("the pair loads");
+    let load = LoadOptions {
+        // Threads of its own, as where the target has another device.
+        draft_device: (pipelined == Pipelined::Always).then_some(Device::Cpu(NonZeroUsize::MIN)),
+        ..LOAD
+    };
+    let pair = ModelPair::load(&files, &load, &mut |_| {}).expect("the pair loads");
     let options = EngineOptions {
         policy,
         pipelined,

@@ -35,6 +35,7 @@ const LOAD: LoadOptions = LoadOptions {
     budget: 1 << 30,
     max_step_rows: 64,
     device: Device::Cpu(NonZeroUsize::MIN),
+    draft_device: None,
     prepared: None,
 };
 

@@ -245,6 +245,7 @@ fn a_step_of_the_engine_allocates_what_it_hands_over() {
         budget: 1 << 30,
         max_step_rows: 64,
         device: Device::Cpu(TWO),
+        draft_device: None,
         prepared: None,
     };
     let limits = EngineOptions {

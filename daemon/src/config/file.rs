@@ -72,6 +72,7 @@ struct Server {
 #[serde(deny_unknown_fields)]
 struct Engine {
     device: Option<DeviceChoice>,
+    draft_device: Option<DeviceChoice>,
     threads: Option<usize>,
     max_step_rows: Option<usize>,
     prepared: Option<bool>,
@@ -218,6 +219,7 @@ impl File {
                 .map_err(|(field, problem)| bad(&format!("speculation.{field}"), problem))?,
             engine: EngineConfig {
                 device: self.engine.device.unwrap_or(DeviceChoice::Auto),
+                draft_device: self.engine.draft_device,
                 threads,
                 max_step_rows,
                 prepared_limit: self

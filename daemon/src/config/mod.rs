@@ -72,6 +72,8 @@ pub struct ServerConfig {
 pub struct EngineConfig {
     /// Where models are computed.
     pub device: DeviceChoice,
+    /// What draft models run on; `None`: the same.
+    pub draft_device: Option<DeviceChoice>,
     /// Threads that compute on the CPU; `None`: one per performance core.
     pub threads: Option<NonZeroUsize>,
     /// Most rows (tokens of all requests) of one step; `None`: what suits the device.

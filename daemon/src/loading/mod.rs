@@ -185,6 +185,10 @@ impl Loader {
             budget,
             max_step_rows: recipe.engine.max_step_rows.unwrap_or(default_rows),
             device,
+            draft_device: recipe
+                .engine
+                .draft_device
+                .map(|choice| self::device(choice, threads)),
             prepared: recipe.engine.prepared_limit.map(prepared),
         }
     }

@@ -25,6 +25,7 @@ pub(crate) fn load() -> ModelPair {
         budget: 1 << 30,
         max_step_rows: 64,
         device: Device::Cpu(NonZeroUsize::MIN),
+        draft_device: None,
         prepared: None,
     };
     let files = PairFiles {

@@ -78,7 +78,7 @@ pub(super) fn model(
     report: &mut PairReport,
     progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<Box<dyn Drafter>, LoadError> {
-    let hardware = Hardware::open(options.device)?;
+    let hardware = Hardware::open(options.draft_device.unwrap_or(options.device))?;
     let model = header.load("draft", hardware, options, report, progress)?;
     let summary = report.draft.as_ref();
     let bytes = summary.map_or(0, |summary| summary.weight_bytes);

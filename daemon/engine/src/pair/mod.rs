@@ -63,6 +63,8 @@ pub struct LoadOptions {
     pub max_step_rows: usize,
     /// What to run on.
     pub device: Device,
+    /// What a draft model runs on; `None`: the same.
+    pub draft_device: Option<Device>,
     /// Where weights are kept as the CPU's kernels want them, to be mapped; `None`: each load packs them in memory.
     pub prepared: Option<PreparedOptions>,
 }

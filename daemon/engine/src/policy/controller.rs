@@ -103,7 +103,6 @@ impl Controller {
         candidates: impl Iterator<Item = Candidate<'a>>,
     ) {
         plan.begin(&self.costs, batch);
-        plan.ahead = self.pipelining.due();
         for (calibration, history) in plan.calibration.iter_mut().zip(&self.histories) {
             calibration.clone_from(&history.calibration);
         }
@@ -116,6 +115,7 @@ impl Controller {
             }
             plan.seats.push(seat);
         }
+        plan.ahead = self.pipelining.due(plan.is_governed());
         let measure = !batch.prompt && self.costs.needs_plain_step(batch.rows, batch.positions);
         let common_room = plan.room;
         for seat in &mut plan.seats {

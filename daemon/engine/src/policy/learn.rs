@@ -31,7 +31,7 @@ impl Controller {
             self.costs.record_catch_up(draft.kind, tokens, seconds);
         }
         plan.plain = self.costs.step(plan.running, plan.positions);
-        if plan.drafts_with_model() {
+        if plan.drafts_with_model() && plan.is_governed() {
             let round = plan.costs.round(DraftKind::Model, 1);
             let foreseen: usize = plan.seats.iter().map(|seat| seat.foreseen).sum();
             let saved = foreseen as f64 * round / plan.running.max(1) as f64;

@@ -65,12 +65,14 @@ impl Pipelining {
         }
     }
 
-    /// Whether to go on drafting while the target verifies the coming step.
-    pub(super) fn due(&self) -> bool {
+    /// Whether to go on drafting while the target verifies the coming step; `governed`: whether the policy alone says how
+    /// much is drafted in it.
+    pub(super) fn due(&self, governed: bool) -> bool {
         match (self.mode, self.state) {
-            (Pipelined::Always, _) | (Pipelined::Auto, State::Trying { .. }) => true,
+            (Pipelined::Always, _) => true,
             (Pipelined::Never, _) | (Pipelined::Auto, State::Waiting { .. }) => false,
-            (Pipelined::Auto, State::Using { steps }) => steps % WITHOUT != 0,
+            (Pipelined::Auto, State::Trying { .. }) => governed,
+            (Pipelined::Auto, State::Using { steps }) => governed && steps % WITHOUT != 0,
         }
     }
 
@@ -128,7 +130,7 @@ mod tests {
     ) -> Vec<usize> {
         let (mut went_on, mut before) = (Vec::new(), false);
         for step in 0..steps {
-            let due = pipelining.due();
+            let due = pipelining.due(true);
             let (saving, cost) = gain(step);
             let saved = if before { saving } else { 0.0 };
             pipelining.record(saved, if due { cost } else { 0.0 });
@@ -173,6 +175,16 @@ mod tests {
         );
         let went_on = run(&mut pipelining, 2000, |_| (0.0, 0.2));
         assert!(went_on.len() < 300, "{}", went_on.len());
+    }
+
+    #[test]
+    fn experiments_are_left_alone() {
+        let mut pipelining = Pipelining::default();
+        while !pipelining.due(true) {
+            pipelining.record(0.0, 0.0);
+        }
+        assert!(!pipelining.due(false));
+        assert!(Pipelining::new(Pipelined::Always).due(false));
     }
 
     #[test]

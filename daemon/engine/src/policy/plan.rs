@@ -196,6 +196,12 @@ impl StepPlan {
         self.ahead && self.drafts_with_model()
     }
 
+    /// Whether every request leaves it to the policy how much is drafted. Others are experiments, whose steps have to cost
+    /// what their rows cost.
+    pub(super) fn is_governed(&self) -> bool {
+        self.seats.iter().all(|seat| seat.bounded)
+    }
+
     /// Whether a draft model drafted in this step, and nothing else was computed.
     pub(super) fn drafts_with_model(&self) -> bool {
         let drafted = |seat: &Seat| seat.views[DraftKind::Model.index()].nodes > 0;

@@ -72,6 +72,7 @@ pub(crate) const LOAD: LoadOptions = LoadOptions {
     budget: 4 << 30,
     max_step_rows: 64,
     device: Device::Cpu(THREADS),
+    draft_device: None,
     prepared: None,
 };
 
