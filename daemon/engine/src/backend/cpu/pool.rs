@@ -136,8 +136,13 @@ impl Pool {
         }
         *shared.caller.lock().unwrap_or_else(PoisonError::into_inner) =
             Some(std::thread::current());
-        shared.caller_parked.store(true, Ordering::SeqCst);
-        while !done() {
+        // Announced anew before each park: a worker that ended an earlier stage and was put aside before it looked here takes
+        // the announcement away when it goes on, and its wake-up is for nothing.
+        loop {
+            shared.caller_parked.store(true, Ordering::SeqCst);
+            if done() {
+                break;
+            }
             std::thread::park();
         }
         shared.caller_parked.store(false, Ordering::SeqCst);

@@ -122,9 +122,12 @@ impl Shared {
                 }
             }
             // The last one ends the stage; SeqCst orders it against the caller's decision to park.
-            if self.unfinished.0.fetch_sub(1, Ordering::SeqCst) == 1
-                && self.caller_parked.swap(false, Ordering::SeqCst)
-            {
+            if self.unfinished.0.fetch_sub(1, Ordering::SeqCst) != 1 {
+                continue;
+            }
+            #[cfg(test)]
+            super::tests::put_aside();
+            if self.caller_parked.swap(false, Ordering::SeqCst) {
                 let caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(caller) = caller.as_ref() {
                     caller.unpark();

@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
@@ -6,6 +7,39 @@ use super::*;
 
 fn pool(threads: usize) -> Pool {
     Pool::new(NonZeroUsize::new(threads).expect("at least one"))
+}
+
+thread_local! {
+    /// How long a worker is put aside between the end of a stage and its look for a parked caller.
+    static ASIDE: Cell<Option<Duration>> = const { Cell::new(None) };
+}
+
+/// Stands for a system that runs something else just then.
+pub(super) fn put_aside() {
+    if let Some(time) = ASIDE.get() {
+        std::thread::sleep(time);
+    }
+}
+
+#[test]
+fn a_worker_that_is_late_to_look_does_not_take_the_next_stages_wake_up() {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let pool = Pool::new(NonZeroUsize::new(3).expect("three"));
+        let caller = std::thread::current().id();
+        for _ in 0..300 {
+            pool.run(3, |chunk| {
+                // Only workers are late; long enough that the caller parks.
+                if std::thread::current().id() != caller {
+                    ASIDE.set(Some(Duration::from_micros(400)));
+                }
+                std::thread::sleep(Duration::from_micros(150 + 100 * chunk as u64));
+            });
+        }
+        sender.send(()).expect("somebody waits");
+    });
+    let ended = receiver.recv_timeout(Duration::from_secs(120));
+    assert!(ended.is_ok(), "a stage was never woken up for");
 }
 
 #[test]
