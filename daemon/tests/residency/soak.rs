@@ -244,3 +244,32 @@ async fn streams_live_through_everything() {
 async fn streams_live_through_a_long_day() {
     soak(50, 20).await;
 }
+
+/// Resident memory comes back to what it was, to 2 %: alone in its process, where nobody else takes any.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+#[ignore = "counts memory; run it alone: cargo test --release -p tandem-daemon --test residency -- --ignored --exact soak::reloads_leave_nothing_behind"]
+async fn reloads_leave_nothing_behind() {
+    let world = World::start(&config("small", "a")).await;
+    let mut client = world.client().await;
+    let mut used = Vec::new();
+    for round in 0..4 {
+        for _ in 0..20 {
+            for (draft, target) in [("none", "b"), ("self", "a"), ("small", "a")] {
+                world.reload(&config(draft, target)).await.unwrap();
+                let text = generate(&mut client, seeded("swapped", 1, 20)).await;
+                text.unwrap();
+            }
+            shed_and_restore(&world).await;
+        }
+        let now = Use::now(&world).await;
+        eprintln!("after {} reloads: {now:?}", (round + 1) * 60);
+        used.push(now);
+    }
+    let [first, .., last] = &used[1..] else {
+        panic!("four rounds")
+    };
+    assert!(last.descriptors <= first.descriptors, "{used:?}");
+    let most = first.resident_bytes + first.resident_bytes / 50;
+    assert!(last.resident_bytes <= most, "{used:?}");
+}

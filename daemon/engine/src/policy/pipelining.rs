@@ -113,7 +113,9 @@ impl Pipelining {
 
     fn give_up(&mut self) -> State {
         let lost = (-self.gained).max(0.0);
-        self.wait = (2.0 * self.wait).clamp(WAIT_PER_LOSS * lost, LONGEST_WAIT);
+        // A step that was held up can seem to lose any amount.
+        let earned = (2.0 * self.wait).max(WAIT_PER_LOSS * lost);
+        self.wait = earned.min(LONGEST_WAIT);
         State::Waiting { left: self.wait }
     }
 }
@@ -145,6 +147,14 @@ mod tests {
         let went_on = run(&mut Pipelining::default(), 2000, |_| (0.1, 0.02));
         let share = went_on.len() as f64 / 2000.0;
         assert!((0.8..0.9).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn a_step_that_was_held_up_for_long_makes_it_wait_and_no_longer_than_ever() {
+        let mut pipelining = Pipelining::default();
+        let went_on = run(&mut pipelining, 200, |_| (0.0, 1e6));
+        assert!(!went_on.is_empty() && went_on.len() < 200);
+        assert!(pipelining.wait <= LONGEST_WAIT, "{}", pipelining.wait);
     }
 
     #[test]
