@@ -20,6 +20,10 @@ impl StepPlan {
         }
         let rest = 1.0 - seat.covered[0];
         let first = rest == 1.0;
+        // Beside the first it makes a chain a tree.
+        if !first && (seat.length.is_some() || seat.width == Some(1)) {
+            return 0;
+        }
         let (mut survival, mut gain, mut best) = (rest, 0.0, (0.0, 0, 0.0));
         for tokens in 1..=most {
             survival *= view.matches.at(match_length + tokens - 1);
@@ -29,7 +33,7 @@ impl StepPlan {
                 break;
             }
             let value = gain - self.price * seconds;
-            if value > best.0 || (seat.length.is_some() && first) {
+            if value > best.0 || seat.length.is_some() {
                 best = (value, tokens, gain);
             }
         }

@@ -4,7 +4,7 @@ use super::acceptance::DEPTHS;
 use super::calibration::Calibration;
 use super::plan_costs::{Costs, Rounds};
 use super::price::Chain;
-use super::seat::{Mode, Seat};
+use super::seat::{Mode, Seat, View};
 use super::{Batch, CostModel, DraftKind, MAX_DRAFT_LENGTH, SpeculationStats};
 
 /// Decides, token by token, what is drafted and verified in one step. Made by [`super::Controller::plan`], kept and filled
@@ -48,7 +48,6 @@ impl StepPlan {
         self.costs.read(model, batch, self.plain);
         self.seats.clear();
         self.rounds = Rounds::default();
-        self.ahead = false;
         (self.extra, self.drafted, self.room) = (0.0, 0, f64::INFINITY);
         (self.running, self.positions, self.prompt) =
             (batch.running, batch.positions, batch.prompt);
@@ -62,14 +61,9 @@ impl StepPlan {
     /// and rows.
     #[must_use]
     pub fn round(&mut self, sequence: usize, kind: DraftKind, depth: usize, survival: f64) -> bool {
-        let Some(seat) = self.seats.get_mut(sequence) else {
+        let Some((seat, view)) = self.asked(sequence, kind, depth) else {
             return false;
         };
-        seat.views[kind.index()].asked = true;
-        let (seat, view) = (*seat, seat.views[kind.index()]);
-        if seat.left(depth) == 0 || self.rows_left(&seat) == 0 || depth >= DEPTHS {
-            return false;
-        }
         let pays = match view.mode {
             Mode::Absent | Mode::Closed => false,
             Mode::Probe => depth == 0 && view.rounds == 0,
@@ -108,18 +102,15 @@ impl StepPlan {
     /// [`Self::round`], at no cost.
     #[must_use]
     pub fn known_round(&mut self, sequence: usize, kind: DraftKind, depth: usize) -> bool {
-        let Some(seat) = self.seats.get_mut(sequence) else {
+        let Some((seat, view)) = self.asked(sequence, kind, depth) else {
             return false;
         };
-        seat.views[kind.index()].asked = true;
-        let (seat, view) = (*seat, seat.views[kind.index()]);
         let open = match view.mode {
             Mode::Absent | Mode::Closed => false,
             Mode::Probe => depth == 0 && view.rounds == 0,
             Mode::Open => true,
         };
-        let room = seat.left(depth) > 0 && self.rows_left(&seat) > 0 && depth < DEPTHS;
-        if !open || !room || !self.fits(&seat, self.row_seconds(1)) {
+        if !open || !self.fits(&seat, self.row_seconds(1)) {
             return false;
         }
         self.seats[sequence].foreseen += 1;
@@ -243,6 +234,15 @@ impl StepPlan {
             seconds += self.costs.round(kind, 1);
             pays
         })
+    }
+
+    /// Notes that a drafter asks what may follow a node at `depth` − 1. `None`: nothing more may be drafted there.
+    fn asked(&mut self, sequence: usize, kind: DraftKind, depth: usize) -> Option<(Seat, View)> {
+        let seat = self.seats.get_mut(sequence)?;
+        seat.views[kind.index()].asked = true;
+        let seat = *seat;
+        let room = seat.left(depth) > 0 && self.rows_left(&seat) > 0 && depth < DEPTHS;
+        room.then_some((seat, seat.views[kind.index()]))
     }
 
     /// Drafted rows that may be added for a request.

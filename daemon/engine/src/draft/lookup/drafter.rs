@@ -58,7 +58,9 @@ impl LookupDrafter {
         if max_len == 0 {
             return Vec::new();
         }
-        let mut guesses = vec![own.text.propose(max_len), own.text.alternative(max_len)];
+        let first = own.text.propose(max_len);
+        let second = own.text.alternative(&first, max_len);
+        let mut guesses = vec![first, second];
         if let Some(client) = client {
             let (reader, history) = (&mut own.reader, &mut self.history);
             guesses.push(history.propose(client, tokens, reader, 0, max_len));

@@ -100,13 +100,16 @@ impl Lookup {
         }
     }
 
-    /// The other guess, where [`Self::propose`] goes on with a copy and the newest place of the longest match says
-    /// something else.
+    /// The guess beside `first`, which [`Self::propose`] gave: what the newest place of the longest match says, where that
+    /// begins with another token because the first goes on with a copy.
     #[must_use]
-    pub fn alternative(&self, max_len: usize) -> Guess {
+    pub fn alternative(&self, first: &Guess, max_len: usize) -> Guess {
         let Match { length, source } = self.longest;
-        let going_on = self.resumed().map(|(source, _)| source);
-        if length == 0 || going_on.is_none_or(|place| self.tokens[place] == self.tokens[source]) {
+        if first
+            .tokens
+            .first()
+            .is_none_or(|token| *token == self.tokens[source])
+        {
             return Guess::default();
         }
         Guess {

@@ -4,7 +4,7 @@ use crate::TokenId;
 use crate::model::{LanguageModel, ModelError, Slot};
 
 /// A row of the open tree, and what the model says of the token after it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(in crate::draft) struct Foreseen {
     pub(in crate::draft) token: TokenId,
     pub(in crate::draft) row: usize,
@@ -88,8 +88,8 @@ impl Fed {
         let shared = self.shared(known);
         let place = self.place_ahead(tokens, &shared);
         let (common, mut path) = shared;
-        let ahead = std::mem::take(&mut self.ahead);
-        let mut foreseen = place.map_or_else(Vec::new, |place| ahead[place..].to_vec());
+        let mut foreseen = place.map_or_else(Vec::new, |place| self.ahead.split_off(place));
+        self.ahead.clear();
         let held = common + path.len() + usize::from(!foreseen.is_empty());
         path.extend(foreseen.iter().map(|foreseen| foreseen.row));
         if path.is_empty() {

@@ -13,6 +13,7 @@ struct Session {
     kinds: [bool; 3],
     behind: usize,
     remaining: usize,
+    width: Option<usize>,
 }
 
 fn session(policy: Policy, kinds: [bool; 3]) -> Session {
@@ -23,6 +24,7 @@ fn session(policy: Policy, kinds: [bool; 3]) -> Session {
         kinds,
         behind: 0,
         remaining: 10_000,
+        width: None,
     }
 }
 
@@ -41,7 +43,7 @@ impl Session {
             remaining: self.remaining,
             behind: [self.behind, 0, 0],
             policy: None,
-            width: None,
+            width: self.width,
         };
         self.controller
             .plan(&mut self.plan, batch, [candidate].into_iter());
@@ -149,6 +151,29 @@ fn a_second_guess_is_worth_what_the_first_leaves() {
         "{first} and {second}: rows are cheap"
     );
     assert!(both - alone < alone - 1.0, "{alone} and {both} tokens");
+}
+
+#[test]
+fn where_chains_are_asked_for_there_is_no_second_guess() {
+    for (policy, width) in [
+        (Policy::Goodput, Some(1)),
+        (Policy::Threshold, None),
+        (Policy::Fixed(6), None),
+    ] {
+        let mut dice = Dice(5);
+        let mut torn = session(Policy::Goodput, [false, false, true]);
+        (0..200).for_each(|_| {
+            torn.lookup(30, 0.6, &mut dice);
+        });
+        torn.controller.set_policy(policy);
+        torn.width = width;
+        torn.plan();
+        let (first, second) = (
+            torn.plan.offer_guess(0, 30, 2),
+            torn.plan.offer_guess(0, 30, 2),
+        );
+        assert!(first > 0 && second == 0, "{policy:?}: {first} and {second}");
+    }
 }
 
 #[test]
