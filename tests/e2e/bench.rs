@@ -34,6 +34,13 @@ fn text(bytes: &[u8]) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+fn assert_says(output: &[u8], parts: &[&str]) {
+    let output = text(output);
+    for part in parts {
+        assert!(output.contains(part), "{part} is missing in:\n{output}");
+    }
+}
+
 /// Processes other than this one that know a home.
 #[cfg(target_os = "linux")]
 fn left_behind(home: &Home) -> Vec<String> {
@@ -85,20 +92,17 @@ fn every_table_and_chart_is_filled_by_measuring() {
         &["--json", &json, "--markdown", &markdown, "--plot", &plots],
     );
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    for part in [
+    let parts = [
         "Table 1:",
         "Table 2:",
         "Table 3:",
         "Table 4:",
         "Table 5:",
         "all are the same, token for token",
-    ] {
-        assert!(
-            text(&output.stdout).contains(part),
-            "{part} is missing in:\n{}",
-            text(&output.stdout)
-        );
-        let written = fs::read_to_string(&markdown).unwrap();
+    ];
+    assert_says(&output.stdout, &parts);
+    let written = fs::read_to_string(&markdown).unwrap();
+    for part in parts {
         assert!(written.contains(part), "{part} is missing in:\n{written}");
     }
     assert_charts(Path::new(&plots));
@@ -182,18 +186,13 @@ async fn a_running_daemon_is_measured_as_it_is() {
     ];
     let output = daemon.tandem(&arguments).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    for part in [
+    let parts = [
         "self is not measured",
         "does not draft for itself",
         "greetings",
         "the running daemon",
-    ] {
-        assert!(
-            text(&output.stdout).contains(part),
-            "{part} is missing in:\n{}",
-            text(&output.stdout)
-        );
-    }
+    ];
+    assert_says(&output.stdout, &parts);
     assert!(
         !text(&output.stdout).contains("Table 5"),
         "only what was asked for"

@@ -161,18 +161,8 @@ fn figures(report: &Report) -> Vec<(String, Groups)> {
             add("plain tok/s".to_owned(), run.prompt.to_string(), rate);
         }
     }
-    for step in &report.steps {
-        let one = report
-            .steps
-            .iter()
-            .find(|one| (one.rows, one.round) == (1, step.round));
-        if let Some(one) = one.filter(|_| step.rows > 1) {
-            add(
-                format!("C({})/C(1)", step.rows),
-                String::new(),
-                step.seconds / one.seconds,
-            );
-        }
+    for (rows, cost) in report.row_costs().filter(|(rows, _)| *rows > 1) {
+        add(format!("C({rows})/C(1)"), String::new(), cost);
     }
     figures
 }

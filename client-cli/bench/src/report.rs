@@ -159,6 +159,15 @@ impl Report {
         categories
     }
 
+    /// Rows of each measured step, and what it took over a step of one row in the same round.
+    pub(crate) fn row_costs(&self) -> impl Iterator<Item = (u32, f64)> {
+        self.steps.iter().filter_map(|step| {
+            let is_one = |one: &&Step| (one.rows, one.round) == (1, step.round);
+            let one = self.steps.iter().find(is_one)?;
+            Some((step.rows, step.seconds / one.seconds))
+        })
+    }
+
     /// Reads a report.
     ///
     /// # Errors

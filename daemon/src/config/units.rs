@@ -23,6 +23,13 @@ const UNITS: [(&str, u64); 7] = [
     ("b", 1),
 ];
 
+/// Splits `1.5 GB`; `None` without a number that can be read, or without a unit.
+fn number_and_unit(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic())?);
+    Some((number.trim().parse().ok()?, unit))
+}
+
 /// Reads a size such as `3.0GB` or `512 MiB` as bytes; the unit is required and its case does not matter.
 ///
 /// # Errors
@@ -31,17 +38,12 @@ pub fn parse_size(text: &str) -> Result<u64, InvalidSize> {
     let invalid = || InvalidSize {
         text: text.to_owned(),
     };
-    let trimmed = text.trim();
-    let unit_start = trimmed
-        .find(|c: char| c.is_ascii_alphabetic())
-        .ok_or_else(invalid)?;
-    let (number, unit) = trimmed.split_at(unit_start);
+    let (number, unit) = number_and_unit(text).ok_or_else(invalid)?;
     let unit = unit.to_ascii_lowercase();
     let (_, factor) = UNITS
         .iter()
         .find(|(name, _)| *name == unit)
         .ok_or_else(invalid)?;
-    let number: f64 = number.trim().parse().map_err(|_| invalid())?;
     let bytes = number * *factor as f64;
     let exactly_representable = (1u64 << f64::MANTISSA_DIGITS) as f64;
     if bytes >= 1.0 && bytes <= exactly_representable {
@@ -67,11 +69,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, InvalidDuration> {
     let invalid = || InvalidDuration {
         text: text.to_owned(),
     };
-    let trimmed = text.trim();
-    let unit_start = trimmed
-        .find(|c: char| c.is_ascii_alphabetic())
-        .ok_or_else(invalid)?;
-    let (number, unit) = trimmed.split_at(unit_start);
+    let (number, unit) = number_and_unit(text).ok_or_else(invalid)?;
     let seconds = match unit {
         "ms" => 1e-3,
         "s" => 1.0,
@@ -79,7 +77,6 @@ pub fn parse_duration(text: &str) -> Result<Duration, InvalidDuration> {
         "h" => 3600.0,
         _ => return Err(invalid()),
     };
-    let number: f64 = number.trim().parse().map_err(|_| invalid())?;
     Duration::try_from_secs_f64(number * seconds).map_err(|_| invalid())
 }
 

@@ -26,13 +26,13 @@ pub(crate) async fn govern(residency: Arc<Residency>, view: watch::Sender<Memory
     let (mut pressure, _watching) = watch_pressure(&residency);
     let mut activity = residency.activity.watch();
     let began = Instant::now();
-    let mut hysteresis = Hysteresis::new(residency.config().memory.restore_after);
-    let mut governor = Governor::new(&hysteresis);
+    // A reload may change it.
+    let hysteresis = || Hysteresis::new(residency.config().memory.restore_after);
+    let mut governor = Governor::new(&hysteresis());
     loop {
+        let hysteresis = hysteresis();
         let level = *pressure.borrow_and_update();
         let busy = *activity.borrow_and_update() > 0;
-        // A reload may have changed it.
-        hysteresis = Hysteresis::new(residency.config().memory.restore_after);
         let footprint = residency.footprint().await;
         let seen = Situation {
             at: began.elapsed(),

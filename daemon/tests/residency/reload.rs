@@ -3,6 +3,7 @@
 use tandem_daemon::Signal;
 use tandem_proto::v1;
 use tandem_proto::v1::watch_response::Event;
+use tokio::task::JoinHandle;
 use tonic::Code;
 
 use crate::world::{
@@ -122,6 +123,20 @@ async fn tight(target: &str) -> String {
     within(needed(&config("a")).await, &config(target))
 }
 
+/// Configures what does not fit beside the old load, asks for it, and waits until that drains.
+async fn begin_replacing(
+    world: &World,
+    config: &str,
+) -> JoinHandle<Result<tonic::Response<v1::ReloadResponse>, tonic::Status>> {
+    let (mut events, mut client) = (world.events().await, world.client().await);
+    world.configure(config);
+    let reload = tokio::spawn(async move { client.reload(v1::ReloadRequest {}).await });
+    events
+        .find(|_, event| matches!(event, Event::Draining(_)).then_some(()))
+        .await;
+    reload
+}
+
 #[tokio::test]
 async fn where_both_do_not_fit_the_old_one_drains_first_and_requests_wait() {
     let (old, new) = (
@@ -130,17 +145,8 @@ async fn where_both_do_not_fit_the_old_one_drains_first_and_requests_wait() {
     );
     let world = World::start(&tight("a").await).await;
     let mut client = world.client().await;
-    let mut events = world.events().await;
     let running = begin(&mut client, seeded("main", 1, 1500)).await;
-    let to_b = tight("b").await;
-    let reload = tokio::spawn({
-        world.configure(&to_b);
-        let mut client = client.clone();
-        async move { client.reload(v1::ReloadRequest {}).await }
-    });
-    events
-        .find(|_, event| matches!(event, Event::Draining(_)).then_some(()))
-        .await;
+    let reload = begin_replacing(&world, &tight("b").await).await;
     // This one comes while the old load is draining.
     let waiting = generate(&mut client, seeded("main", 1, 50)).await.unwrap();
     assert_eq!(waiting.token_ids, new);
@@ -159,17 +165,8 @@ async fn where_the_new_one_fails_after_all_the_old_one_is_loaded_again() {
     let mut client = world.client().await;
     // Its header is sound, so that it is found out only when the old load is gone.
     let whole = std::fs::read(world.path("b.gguf")).unwrap();
-    let mut events = world.events().await;
     let running = begin(&mut client, seeded("main", 1, 1500)).await;
-    let to_b = tight("b").await;
-    let reload = tokio::spawn({
-        world.configure(&to_b);
-        let mut client = client.clone();
-        async move { client.reload(v1::ReloadRequest {}).await }
-    });
-    events
-        .find(|_, event| matches!(event, Event::Draining(_)).then_some(()))
-        .await;
+    let reload = begin_replacing(&world, &tight("b").await).await;
     std::fs::write(world.path("b.gguf"), &whole[..whole.len() / 2]).unwrap();
     let waiting = generate(&mut client, seeded("main", 1, 50)).await.unwrap();
     assert_eq!(waiting.token_ids, expected, "served by the old one");

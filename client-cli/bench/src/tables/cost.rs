@@ -15,28 +15,21 @@ pub(crate) fn curve(report: &Report) -> Vec<(u32, Spread)> {
     let most = report.steps.iter().map(|step| step.rows).max().unwrap_or(0);
     (1..=most)
         .filter_map(|rows| {
-            let of_rows = report.steps.iter().filter(|step| step.rows == rows);
-            let ratios = of_rows.filter_map(|step| {
-                let one = report
-                    .steps
-                    .iter()
-                    .find(|one| (one.rows, one.round) == (1, step.round))?;
-                Some(step.seconds / one.seconds)
-            });
-            Some((rows, Spread::of(ratios)?))
+            let of_rows = report.row_costs().filter(|(other, _)| *other == rows);
+            Some((rows, Spread::of(of_rows.map(|(_, cost)| cost))?))
         })
         .collect()
 }
 
+/// Seconds of a plain step, as a median.
+fn plain_step(report: &Report) -> Option<f64> {
+    let plain = report.steps.iter().filter(|step| step.rows == 1);
+    median(plain.map(|step| step.seconds))
+}
+
 /// What drafting one token costs, over a plain step: the median over all chains of this drafter.
 pub(crate) fn draft_cost(report: &Report, method: Method) -> Option<f64> {
-    let one = median(
-        report
-            .steps
-            .iter()
-            .filter(|step| step.rows == 1)
-            .map(|step| step.seconds),
-    )?;
+    let one = plain_step(report)?;
     let chains = report
         .chains
         .iter()
@@ -80,13 +73,7 @@ pub(super) fn table(report: &Report) -> Option<Table> {
     let curve = curve(report);
     let method = drafter(report)?;
     let draft = draft_cost(report, method)?;
-    let one = median(
-        report
-            .steps
-            .iter()
-            .filter(|step| step.rows == 1)
-            .map(|step| step.seconds),
-    )?;
+    let one = plain_step(report)?;
     let mut table = Table::new(
         "Table 5: cost of a step by its rows, and break-even acceptance",
         [
