@@ -5,8 +5,8 @@ use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
 use serde_json::Value;
-use tandem_proto::v1::{GenerateRequest, Residency, SamplingParams};
-use tandem_tests::grpc::{collect, generate, only_pair, request};
+use tandem_proto::v1::{GenerateRequest, MemoryStage, Residency, SamplingParams};
+use tandem_tests::grpc::{collect, generate, only_pair, request, status};
 use tandem_tests::{Daemon, eventually, models};
 use tokio_stream::StreamExt as _;
 
@@ -168,4 +168,48 @@ async fn after_a_kill_in_mid_stream_and_mid_reload_it_starts_again() {
         .await
         .unwrap();
     assert_eq!(again.text, expected.text, "nothing stale is in the way");
+}
+
+#[tokio::test]
+async fn under_pressure_a_stream_goes_on_plainly_and_others_are_refused_until_it_is_over() {
+    let config = format!("[memory]\nrestore_after = \"100ms\"\n{}", config("small"));
+    let daemon = home().config(&config).start().await;
+    let mut client = daemon.client().await;
+    let expected = generate(&mut client, seeded(1500)).await.unwrap();
+    let observer = client.clone();
+    let stage = async |wanted: MemoryStage| {
+        eventually(wanted.as_str_name(), async || {
+            let status = status(&mut observer.clone()).await;
+            (status.memory_stage() == wanted).then_some(())
+        })
+        .await;
+    };
+
+    let mut stream = client.generate(seeded(1500)).await.unwrap().into_inner();
+    stream.next().await.unwrap().unwrap();
+    daemon.home().stall(40, 20);
+    let collected = tokio::spawn(collect(stream));
+    stage(MemoryStage::Unloaded).await;
+    let refused = generate(&mut client.clone(), request("Hello", 2)).await;
+    let refused = refused.expect_err("no new work while memory is short");
+    assert_eq!(refused.code(), tonic::Code::ResourceExhausted, "{refused}");
+    assert!(refused.message().contains("short of memory"), "{refused}");
+    let answer = collected.await.unwrap().expect("the stream lives");
+    assert!(
+        expected.text.ends_with(&answer.text) && answer.text.len() > expected.text.len() / 2,
+        "with the draft gone under it, and the first chunk read before: {}",
+        answer.text
+    );
+    eventually("the idle pair is unloaded", async || {
+        let info = only_pair(&mut client.clone()).await.info.unwrap();
+        (info.residency() == Residency::Cold).then_some(())
+    })
+    .await;
+
+    daemon.home().stall(0, 0);
+    stage(MemoryStage::Free).await;
+    let after = generate(&mut client, seeded(1500)).await.unwrap();
+    assert_eq!(after.text, expected.text);
+    let info = only_pair(&mut client).await.info.unwrap();
+    assert!(info.draft.is_some(), "the draft is back with the pair");
 }

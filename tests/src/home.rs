@@ -37,12 +37,14 @@ impl Home {
             .tempdir_in("/tmp")
             .expect("a directory in /tmp");
         symlink(shared_cache(), directory.path().join("cache")).expect("a link can be made");
-        Self {
+        let home = Self {
             directory,
             binary: binary.into(),
             config: String::new(),
             cache: None,
-        }
+        };
+        home.stall(0, 0);
+        home
     }
 
     /// Shares no cache with other homes. It lies beside the tests, on a disk: where `/tmp` is memory, mapped files there
@@ -157,8 +159,29 @@ impl Home {
                 command.env_remove(name);
             }
         }
-        command.env("TANDEM_HOME", self.path()).stdin(Stdio::null());
         command
+            .env("TANDEM_HOME", self.path())
+            .env("TANDEM_PRESSURE_FILE", self.stalls_file())
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn stalls_file(&self) -> PathBuf {
+        self.path().join("memory-stalls")
+    }
+
+    /// Has the system stalled for want of memory for this share of the time in percent, of some and of all tasks. Daemons
+    /// of tests are told by this file, since the machine may be short of memory or slow at any time; it begins with none.
+    ///
+    /// # Panics
+    /// When the file cannot be replaced.
+    pub fn stall(&self, some: u32, full: u32) {
+        let text = format!("some avg10={some}.00 total=0\nfull avg10={full}.00 total=0\n");
+        let file = self.stalls_file();
+        // Whole or not at all: the daemon reads at any time.
+        let new = file.with_extension("new");
+        fs::write(&new, text).expect("a file can be written");
+        fs::rename(new, file).expect("a file can be renamed");
     }
 
     /// Starts the daemon and waits until it serves.

@@ -25,7 +25,8 @@ pub(crate) struct Cli {
 const AFTER_HELP: &str = "\
 Exit codes: 0 success, 1 the request failed, 2 bad arguments, 69 no daemon, 78 bad configuration, 130 interrupted.
 Environment: TANDEM_HOME puts all files under one directory; TANDEM_SOCKET and TANDEM_CONFIG name one file each;
-TANDEM_DAEMON names the daemon to start.";
+TANDEM_DAEMON names the daemon to start. TANDEM_PRESSURE_FILE names a file in the format of /proc/pressure/memory, from
+which the daemon reads memory pressure instead of asking the system.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

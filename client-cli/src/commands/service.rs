@@ -12,12 +12,13 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::startup;
 
-/// Variables that say where files are. The daemon has to see what the command sees, and services have hardly any.
-const VARIABLES: [&str; 10] = [
+/// Variables that say where files are, and what is in the log. The daemon has to see what the command sees, and services have hardly any.
+const VARIABLES: [&str; 11] = [
     "TANDEM_HOME",
     "TANDEM_SOCKET",
     "TANDEM_CONFIG",
     "TANDEM_LOG",
+    "TANDEM_PRESSURE_FILE",
     "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
     "XDG_STATE_HOME",

@@ -4,9 +4,9 @@ mod cgroup;
 mod cores;
 mod inherit;
 mod meminfo;
-mod poll;
-mod psi;
 mod recent;
+mod space;
+mod trigger;
 mod watch;
 
 use std::fs;
@@ -15,10 +15,13 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
-use super::{KeepAwake, OnPressure, Platform, Pressure, PressureWatch};
+use super::{KeepAwake, OnPressure, Platform, Pressure, PressureWatch, poll, psi};
 use cgroup::Group;
+use space::Space;
 use watch::Source;
 
+/// Stalls of the whole machine; a control group has its own in `memory.pressure`.
+const STALLS: &str = "/proc/pressure/memory";
 /// How often to look where nothing tells: seldom, because an idle daemon is to cost nothing.
 const POLL: Duration = Duration::from_secs(10);
 /// How long a stall counts: two windows of a trigger, with a margin.
@@ -57,13 +60,18 @@ impl Platform for Linux {
 
     fn pressure(&self) -> io::Result<Pressure> {
         // Kernels without pressure stall information, or where it is turned off, still say what is available.
-        let machine = psi::level(Path::new(psi::SYSTEM)).or_else(|_| meminfo::level())?;
-        let group = Group::own().and_then(|group| psi::level(&group.pressure_file()).ok());
+        let machine = psi::level(Path::new(STALLS))
+            .map(|stalls| Space::Machine.confirm(stalls))
+            .or_else(|_| meminfo::level())?;
+        let group = Group::own().and_then(|group| {
+            let stalls = psi::level(&group.pressure_file()).ok()?;
+            Some(Space::Group(group).confirm(stalls))
+        });
         Ok(machine.max(group.unwrap_or_default()))
     }
 
     fn watch_pressure(&self, on_change: OnPressure) -> io::Result<PressureWatch> {
-        let sources = sources(Path::new(psi::SYSTEM), Group::own());
+        let sources = sources(Path::new(STALLS), Group::own());
         if sources.iter().any(Source::is_trigger) {
             return watch::watch(sources, HOLD, on_change);
         }
@@ -84,9 +92,10 @@ pub(super) fn inherited_sockets(name: &str) -> io::Result<Vec<OwnedFd>> {
 
 /// Opens whatever tells of a shortage by itself: stalls of the machine, stalls of our group, and our group's limits.
 fn sources(machine: &Path, group: Option<Group>) -> Vec<Source> {
-    let mut sources = Source::stalls(machine);
+    let mut sources = Source::stalls(machine, &Space::Machine);
     if let Some(group) = group {
-        sources.extend(Source::stalls(&group.pressure_file()));
+        let space = Space::Group(group.clone());
+        sources.extend(Source::stalls(&group.pressure_file(), &space));
         sources.extend(Source::limits(group));
     }
     sources

@@ -13,6 +13,9 @@ mod guard;
 mod linux;
 #[cfg(target_os = "macos")]
 mod macos;
+mod poll;
+mod psi;
+mod told;
 
 pub use fake::FakePlatform;
 pub use guard::{KeepAwake, PressureWatch};
@@ -88,13 +91,24 @@ pub fn inherited_sockets(name: &str) -> io::Result<Vec<OwnedFd>> {
     return macos::inherited_sockets(name);
 }
 
-/// Returns the platform this build runs on.
+/// The environment variable that names a file to read memory pressure from, in the format of `/proc/pressure/memory`,
+/// instead of asking the system.
+pub const PRESSURE_FILE: &str = "TANDEM_PRESSURE_FILE";
+
+/// Returns the platform this build runs on; [`PRESSURE_FILE`] has a say in it.
 #[must_use]
 pub fn native() -> Arc<dyn Platform> {
     #[cfg(target_os = "linux")]
-    return Arc::new(Linux);
+    let platform = Arc::new(Linux);
     #[cfg(target_os = "macos")]
-    return Arc::new(MacOs);
+    let platform = Arc::new(MacOs);
     #[cfg(not(any(target_os = "linux", target_os = "macos")))]
     compile_error!("Tandem runs on macOS and Linux");
+    match std::env::var_os(PRESSURE_FILE).filter(|path| !path.is_empty()) {
+        Some(path) => Arc::new(told::ToldByFile {
+            platform,
+            path: path.into(),
+        }),
+        None => platform,
+    }
 }

@@ -12,7 +12,7 @@ const ROOT: &str = "/sys/fs/cgroup";
 const NEAR_PERCENT: u64 = 90;
 
 /// A control group of version 2.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Group {
     root: PathBuf,
     directory: PathBuf,
@@ -74,18 +74,17 @@ impl Group {
         let touched = now.high > before.high || now.max > before.max;
         if now.oom > before.oom {
             Pressure::Critical
-        } else if touched && self.is_near_limit() {
+        } else if touched && self.is_near_limit().unwrap_or(true) {
             Pressure::Warn
         } else {
             Pressure::Normal
         }
     }
 
-    fn is_near_limit(&self) -> bool {
-        let (Ok(used), Some(limit)) = (self.used(), self.limit()) else {
-            return true; // in doubt, the kernel's word counts
-        };
-        used / (limit / 100).max(1) >= NEAR_PERCENT
+    /// Says whether memory in use is near the limit; `None` where there is no limit, or the kernel does not say.
+    pub(super) fn is_near_limit(&self) -> Option<bool> {
+        let (used, limit) = (self.used().ok()?, self.limit()?);
+        Some(used / (limit / 100).max(1) >= NEAR_PERCENT)
     }
 
     /// Returns `memory.current` without what has not been used for long, in bytes.

@@ -12,15 +12,16 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::cgroup::{Events, Group};
-use super::psi;
 use super::recent::Recent;
+use super::space::Space;
+use super::trigger;
 use crate::platform::{OnPressure, Pressure, PressureWatch};
 
 /// Something that becomes ready when memory is short.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// Ready means this level.
-    Trigger(File, Pressure),
+    /// Ready means stalls of this level, in this space.
+    Trigger(File, Pressure, Space),
     /// Ready means that counts have changed.
     Limits {
         file: File,
@@ -31,11 +32,11 @@ pub(super) enum Source {
 
 impl Source {
     /// Opens a trigger per level on a file of stalls; none where the kernel or its settings forbid it.
-    pub(super) fn stalls(path: &Path) -> Vec<Self> {
+    pub(super) fn stalls(path: &Path, space: &Space) -> Vec<Self> {
         let open = |level| {
-            psi::trigger(path, level)
+            trigger::open(path, level)
                 .inspect_err(|error| tracing::debug!(path = %path.display(), %error, "no trigger"))
-                .map(|file| Self::Trigger(file, level))
+                .map(|file| Self::Trigger(file, level, space.clone()))
         };
         [Pressure::Warn, Pressure::Critical]
             .into_iter()
@@ -57,7 +58,7 @@ impl Source {
     /// Returns what it means that this is ready.
     fn look(&mut self) -> io::Result<Pressure> {
         match self {
-            Self::Trigger(_, level) => Ok(*level),
+            Self::Trigger(_, level, space) => Ok(space.confirm(*level)),
             Self::Limits { file, group, seen } => {
                 let now = read_events(file)?;
                 let before = std::mem::replace(seen, now);
@@ -68,7 +69,7 @@ impl Source {
 
     fn fd(&self) -> BorrowedFd<'_> {
         match self {
-            Self::Trigger(file, _) | Self::Limits { file, .. } => file.as_fd(),
+            Self::Trigger(file, ..) | Self::Limits { file, .. } => file.as_fd(),
         }
     }
 }

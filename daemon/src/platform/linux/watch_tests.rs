@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, channel};
 
 use rustix::net::{RecvFlags, SendFlags, recv, send};
+use tempfile::TempDir;
 
 use super::*;
 
@@ -14,6 +15,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 struct Stalls {
     sender: TcpStream,
     receiver: TcpStream,
+    /// A group whose limit is reached, so that stalls count as they are told.
+    _full: TempDir,
 }
 
 impl Stalls {
@@ -22,7 +25,19 @@ impl Stalls {
         let sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let receiver = listener.accept().unwrap().0;
         let file = File::from(OwnedFd::from(receiver.try_clone().unwrap()));
-        (Source::Trigger(file, level), Self { sender, receiver })
+        let full = tempfile::tempdir().unwrap();
+        for (name, text) in [("max", "100"), ("current", "100"), ("stat", "anon 100")] {
+            std::fs::write(full.path().join(format!("memory.{name}")), text).unwrap();
+        }
+        let space = Space::Group(Group::find(full.path(), "0::/").unwrap());
+        (
+            Source::Trigger(file, level, space),
+            Self {
+                sender,
+                receiver,
+                _full: full,
+            },
+        )
     }
 
     fn begin(&self) {

@@ -5,7 +5,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use crate::platform::{OnPressure, Pressure, PressureWatch};
+use super::{OnPressure, Pressure, PressureWatch};
 
 /// Reads the level every `interval` and tells of changes.
 pub(super) fn watch(
