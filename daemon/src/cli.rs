@@ -1,5 +1,6 @@
 //! `tandemd` as a command, for its own binary and for `tandem`: arguments, exit codes, signals.
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -90,8 +91,9 @@ fn start(args: &Args) -> Result<(), Failure> {
         paths.set_socket(absolute(socket)?);
     }
     let source = config_source(args.config.as_deref(), &paths)?;
-    let config = Config::load(&source.path, source.required)?;
+    let config = Config::load(&source.path, source.required);
     if args.check_config {
+        let config = config?;
         let file = config
             .path
             .as_ref()
@@ -102,10 +104,18 @@ fn start(args: &Args) -> Result<(), Failure> {
         return Ok(());
     }
     let store = Store::from_env(paths.models_dir()).map_err(Failure::Store)?;
+    let inherited =
+        platform::inherited_sockets(ACTIVATION_NAME).map_err(ListenError::Activation)?;
+    let (config, problem) = match config {
+        // A manager would start it again and again, and the reason would be in a log that nobody reads.
+        Err(problem) if !inherited.is_empty() => (Config::built_in(), Some(problem)),
+        config => (config?, None),
+    };
     let setup = Setup {
         config,
+        problem,
         source,
-        listener: listen(paths.clone())?,
+        listener: listen(inherited, paths.clone())?,
         notifier: Notifier::from_env(),
         platform: platform::native(),
         store,
@@ -131,9 +141,7 @@ fn start(args: &Args) -> Result<(), Failure> {
 
 /// Serves what a service manager has bound, else binds the socket. Who starts the daemon by hand and by a manager at once
 /// is told so by the lock.
-fn listen(mut paths: Paths) -> Result<Listener, ListenError> {
-    let inherited =
-        platform::inherited_sockets(ACTIVATION_NAME).map_err(ListenError::Activation)?;
+fn listen(inherited: Vec<OwnedFd>, mut paths: Paths) -> Result<Listener, ListenError> {
     if inherited.is_empty() {
         return Listener::bind(&paths.socket, &paths.lock);
     }

@@ -62,7 +62,7 @@ use tandem_models::Store;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use crate::config::{Config, format_bytes};
+use crate::config::{Config, ConfigError, format_bytes};
 use crate::entropy::Entropy;
 use crate::events::Events;
 use crate::governor::MemoryView;
@@ -84,6 +84,9 @@ const ENGINE_STOP: Duration = Duration::from_millis(500);
 pub struct Setup {
     /// What to serve, and how much of it.
     pub config: Config,
+    /// Why that is not what the source says, where the daemon begins all the same: no pair serves, for this reason, until a
+    /// reload finds it corrected.
+    pub problem: Option<ConfigError>,
     /// Where that came from, and where changes of it are to be seen.
     pub source: ConfigSource,
     /// Where to serve it; a socket that was bound for it is removed when [`run`] returns.
@@ -146,6 +149,7 @@ pub enum RunError {
 pub async fn run(setup: Setup, signals: mpsc::Receiver<Signal>) -> Result<(), RunError> {
     let Setup {
         config,
+        problem,
         source,
         listener,
         notifier,
@@ -204,7 +208,10 @@ pub async fn run(setup: Setup, signals: mpsc::Receiver<Signal>) -> Result<(), Ru
         totals,
         entropy: Entropy::default(),
     });
-    residency.preload();
+    match problem {
+        Some(problem) => residency.begin_without(problem.into()),
+        None => residency.preload(),
+    }
     let mut attendants = JoinSet::new();
     attendants.spawn(residency::keep(Arc::clone(&residency)));
     attendants.spawn(governor::govern(

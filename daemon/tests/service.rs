@@ -44,6 +44,7 @@ impl Daemon {
                 path: directory.path().join("config.toml"),
                 required: true,
             },
+            problem: None,
             config,
             listener: Listener::bind(&socket, &directory.path().join("l")).unwrap(),
             notifier: Notifier::default(),

@@ -11,6 +11,7 @@ use tandem_tests::grpc::{Client, channel, collect, generate, request};
 use tandem_tests::{Home, eventually};
 use tokio_stream::StreamExt as _;
 use tonic::Code;
+use tonic_health::pb::health_check_response::ServingStatus;
 
 use crate::foreign::{channel_over, connect_as_nobody};
 use crate::{TANDEM, home};
@@ -127,6 +128,31 @@ async fn what_is_no_socket_is_refused_with_its_number() {
     let mut daemon = home.spawn_by(command);
     assert_eq!(daemon.exit().await.code(), Some(69));
     assert!(daemon.log().contains("descriptor 3"), "{}", daemon.log());
+}
+
+#[tokio::test]
+async fn a_service_with_a_wrong_configuration_stays_and_says_so_until_it_is_right() {
+    let home = home().config("[serverr]");
+    let manager = Manager::new(&home);
+    let command = manager.command(&home);
+    let daemon = home.spawn_by(command);
+    manager.hear("READY=1");
+    let mut client = daemon.client().await;
+    let refused = generate(&mut client, request("Hello", 2)).await;
+    let refused = refused.expect_err("there is nothing to serve");
+    assert!(refused.message().contains("config.toml:1"), "{refused}");
+    let health = daemon.health("").await.unwrap();
+    assert_eq!(health, ServingStatus::NotServing);
+    let status = daemon.tandem(&["status"]).output().unwrap();
+    let status = String::from_utf8_lossy(&status.stdout).into_owned();
+    assert!(status.contains("did you mean \"server\""), "{status}");
+
+    fs::write(daemon.home().paths().config_file, "[server]\n").unwrap();
+    eventually("a daemon with a right configuration", async || {
+        (daemon.health("").await.unwrap() == ServingStatus::Serving).then_some(())
+    })
+    .await;
+    generate(&mut client, request("Hello", 2)).await.unwrap();
 }
 
 /// The real thing, from Debian's package `systemd`; `.ci/run test` has it, and fails where this does not run.

@@ -14,6 +14,7 @@ mod files;
 mod foreign;
 #[cfg(target_os = "linux")]
 mod idle;
+mod latency;
 mod lifecycle;
 mod many;
 mod prepared;

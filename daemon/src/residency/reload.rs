@@ -85,6 +85,15 @@ impl Residency {
         reload.await.unwrap_or(Err(ReloadError::Panic))
     }
 
+    /// Begins without a valid configuration, as after a reload that failed, and with nothing that could serve meanwhile.
+    pub(crate) fn begin_without(&self, problem: ReloadError) {
+        let reason = format!("the configuration is not valid: {problem}");
+        for pair in self.pairs() {
+            pair.set_failed(&reason, false);
+        }
+        self.tell_reload(Cause::File, &Err(problem));
+    }
+
     fn tell_reload(&self, cause: Cause, result: &Result<Changes, ReloadError>) {
         let event = match result {
             Ok(changes) if cause == Cause::File && *changes == Changes::default() => return,

@@ -114,6 +114,7 @@ impl World {
         let path = directory.path().join("config.toml");
         let setup = Setup {
             config: Config::load(&path, true).unwrap(),
+            problem: None,
             source: ConfigSource {
                 path,
                 required: true,

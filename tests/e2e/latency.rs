@@ -1,0 +1,117 @@
+//! What streams notice of a reload and of a shed, in milliseconds of this machine. Asserts no times: it prints them.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use tandem_proto::v1::watch_response::Event;
+use tandem_proto::v1::{GenerateRequest, Speculation, WatchRequest};
+use tandem_tests::grpc::{Client, only_pair, request, speculating};
+use tandem_tests::{Daemon, eventually, models};
+use tokio::sync::watch;
+use tokio_stream::StreamExt as _;
+
+use crate::home;
+
+const RELOADS: usize = 20;
+const SHEDS: usize = 5;
+/// Steps that have nothing to do with what came before.
+const SETTLED: usize = 20;
+
+fn config(draft: &str) -> String {
+    let target = models::default_pair().target.display();
+    format!(
+        "[memory]\nrestore_after = \"100ms\"\n[pairs.only]\ntarget = \"{target}\"\ndraft = \"{draft}\"\n"
+    )
+}
+
+/// Gaps between the chunks of one plain stream, which are its steps, as long as it runs.
+async fn steps(client: &mut Client, tokens: u32, told: watch::Sender<usize>) -> Vec<Duration> {
+    let request: GenerateRequest =
+        speculating(Speculation::Off, request("Once upon a time", tokens));
+    let mut stream = client.generate(request).await.unwrap().into_inner();
+    let (mut gaps, mut last) = (Vec::new(), None);
+    while let Some(message) = stream.next().await {
+        message.expect("the stream lives");
+        let now = Instant::now();
+        if let Some(last) = last.replace(now) {
+            gaps.push(now - last);
+            told.send_replace(gaps.len());
+        }
+    }
+    gaps
+}
+
+/// Runs streams, does `disturb` in the middle of each, and returns how long steps took before and from then on.
+async fn disturbed(
+    daemon: &Daemon,
+    times: usize,
+    mut disturb: impl AsyncFnMut(usize),
+) -> (Vec<Duration>, Vec<Duration>) {
+    let (mut calm, mut during) = (Vec::new(), Vec::new());
+    for time in 0..times {
+        let (tell, mut seen) = watch::channel(0);
+        let mut client = daemon.client().await;
+        let stream = tokio::spawn(async move { steps(&mut client, 300, tell).await });
+        let at = *seen.wait_for(|steps| *steps >= 60).await.unwrap();
+        disturb(time).await;
+        let end = *seen.borrow();
+        let gaps = stream.await.unwrap();
+        calm.extend_from_slice(&gaps[SETTLED..at]);
+        during.extend_from_slice(&gaps[at..(end + 2).min(gaps.len())]);
+    }
+    (calm, during)
+}
+
+fn say(what: &str, mut gaps: Vec<Duration>) {
+    gaps.sort_unstable();
+    let at = |share: f64| gaps[((gaps.len() - 1) as f64 * share) as usize].as_secs_f64() * 1000.0;
+    println!(
+        "{what:<28} {:>5} steps  median {:>6.2} ms  99 % {:>6.2} ms  longest {:>6.2} ms",
+        gaps.len(),
+        at(0.5),
+        at(0.99),
+        at(1.0)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "prints figures of this machine; run it alone"]
+async fn of_reloads_and_sheds() {
+    let draft = models::default_pair().draft.display().to_string();
+    let daemon = home().config(&config(&draft)).start().await;
+    let file = daemon.home().paths().config_file;
+
+    let (calm, during) = disturbed(&daemon, RELOADS, async |time| {
+        let draft = if time % 2 == 0 { "none" } else { &draft };
+        fs::write(&file, config(draft)).unwrap();
+        let mut command = daemon.tandem(&["reload"]);
+        let output = tokio::task::spawn_blocking(move || command.output()).await;
+        assert!(output.unwrap().unwrap().status.success());
+    })
+    .await;
+    say("undisturbed", calm);
+    say("while the pair is reloaded", during);
+
+    let mut client = daemon.client().await;
+    let mut events = client.watch(WatchRequest {}).await.unwrap().into_inner();
+    let mut took = Vec::new();
+    let (_, during) = disturbed(&daemon, SHEDS, async |_| {
+        daemon.home().stall(40, 20);
+        let shed = loop {
+            let told = events.next().await.unwrap().unwrap();
+            if let Some(Event::Shed(shed)) = told.event {
+                break shed;
+            }
+        };
+        took.push(Duration::try_from(shed.took.unwrap()).unwrap());
+        daemon.home().stall(0, 0);
+    })
+    .await;
+    say("while the draft is shed", during);
+    say("until a draft is shed", took);
+    eventually("the draft", async || {
+        let info = only_pair(&mut client.clone()).await.info.unwrap();
+        info.draft.map(|_| ())
+    })
+    .await;
+}
