@@ -85,6 +85,7 @@ pub fn main(args: &Args) -> ExitCode {
 }
 
 fn start(args: &Args) -> Result<(), Failure> {
+    platform::keep_memory_together();
     logging::init(args.log_format, &args.log_level)?;
     let mut paths = Paths::from_env()?;
     if let Some(socket) = &args.socket {

@@ -1,11 +1,12 @@
 //! What streams notice of a reload and of a shed, in milliseconds of this machine. Asserts no times: it prints them.
+#![expect(clippy::print_stdout, reason = "figures are what it is for")]
 
 use std::fs;
 use std::time::{Duration, Instant};
 
 use tandem_proto::v1::watch_response::Event;
 use tandem_proto::v1::{GenerateRequest, Speculation, WatchRequest};
-use tandem_tests::grpc::{Client, only_pair, request, speculating};
+use tandem_tests::grpc::{Client, request, speculating, status};
 use tandem_tests::{Daemon, eventually, models};
 use tokio::sync::watch;
 use tokio_stream::StreamExt as _;
@@ -44,14 +45,14 @@ async fn steps(client: &mut Client, tokens: u32, told: watch::Sender<usize>) -> 
 /// Runs streams, does `disturb` in the middle of each, and returns how long steps took before and from then on.
 async fn disturbed(
     daemon: &Daemon,
-    times: usize,
+    (times, tokens): (usize, u32),
     mut disturb: impl AsyncFnMut(usize),
 ) -> (Vec<Duration>, Vec<Duration>) {
     let (mut calm, mut during) = (Vec::new(), Vec::new());
     for time in 0..times {
         let (tell, mut seen) = watch::channel(0);
         let mut client = daemon.client().await;
-        let stream = tokio::spawn(async move { steps(&mut client, 300, tell).await });
+        let stream = tokio::spawn(async move { steps(&mut client, tokens, tell).await });
         let at = *seen.wait_for(|steps| *steps >= 60).await.unwrap();
         disturb(time).await;
         let end = *seen.borrow();
@@ -64,14 +65,19 @@ async fn disturbed(
 
 fn say(what: &str, mut gaps: Vec<Duration>) {
     gaps.sort_unstable();
-    let at = |share: f64| gaps[((gaps.len() - 1) as f64 * share) as usize].as_secs_f64() * 1000.0;
+    let at = |percent: usize| gaps[(gaps.len() - 1) * percent / 100].as_secs_f64() * 1000.0;
     println!(
         "{what:<28} {:>5} steps  median {:>6.2} ms  99 % {:>6.2} ms  longest {:>6.2} ms",
         gaps.len(),
-        at(0.5),
-        at(0.99),
-        at(1.0)
+        at(50),
+        at(99),
+        at(100)
     );
+}
+
+async fn say_footprint(when: &str, daemon: &Daemon) {
+    let memory = status(&mut daemon.client().await).await.memory.unwrap();
+    println!("footprint {when}: {} kB", memory.footprint / 1000);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -80,8 +86,9 @@ async fn of_reloads_and_sheds() {
     let draft = models::default_pair().draft.display().to_string();
     let daemon = home().config(&config(&draft)).start().await;
     let file = daemon.home().paths().config_file;
+    say_footprint("at first", &daemon).await;
 
-    let (calm, during) = disturbed(&daemon, RELOADS, async |time| {
+    let (calm, during) = disturbed(&daemon, (RELOADS, 300), async |time| {
         let draft = if time % 2 == 0 { "none" } else { &draft };
         fs::write(&file, config(draft)).unwrap();
         let mut command = daemon.tandem(&["reload"]);
@@ -91,11 +98,12 @@ async fn of_reloads_and_sheds() {
     .await;
     say("undisturbed", calm);
     say("while the pair is reloaded", during);
+    say_footprint(&format!("after {RELOADS} reloads"), &daemon).await;
 
     let mut client = daemon.client().await;
     let mut events = client.watch(WatchRequest {}).await.unwrap().into_inner();
     let mut took = Vec::new();
-    let (_, during) = disturbed(&daemon, SHEDS, async |_| {
+    let (_, during) = disturbed(&daemon, (SHEDS, 900), async |_| {
         daemon.home().stall(40, 20);
         let shed = loop {
             let told = events.next().await.unwrap().unwrap();
@@ -105,13 +113,13 @@ async fn of_reloads_and_sheds() {
         };
         took.push(Duration::try_from(shed.took.unwrap()).unwrap());
         daemon.home().stall(0, 0);
+        eventually("the draft", async || {
+            let memory = status(&mut client.clone()).await.memory.unwrap();
+            (memory.draft_weights > 0).then_some(())
+        })
+        .await;
     })
     .await;
     say("while the draft is shed", during);
     say("until a draft is shed", took);
-    eventually("the draft", async || {
-        let info = only_pair(&mut client.clone()).await.info.unwrap();
-        info.draft.map(|_| ())
-    })
-    .await;
 }

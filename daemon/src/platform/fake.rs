@@ -119,6 +119,8 @@ impl Platform for FakePlatform {
         }))
     }
 
+    fn give_back(&self) {}
+
     fn keep_awake(&self) -> KeepAwake {
         let awake = Arc::clone(&self.awake);
         awake.fetch_add(1, Ordering::SeqCst);

@@ -79,9 +79,31 @@ impl Platform for Linux {
         poll::watch(POLL, || Self.pressure(), on_change)
     }
 
+    #[expect(unsafe_code, reason = "malloc_trim is a C function")]
+    fn give_back(&self) {
+        // Other C libraries give back by themselves.
+        #[cfg(target_env = "gnu")]
+        // SAFETY: malloc_trim(3) is safe to call from any thread at any time ("MT-Safe"); it only releases free memory.
+        unsafe {
+            libc::malloc_trim(0);
+        }
+    }
+
     fn keep_awake(&self) -> KeepAwake {
         // Whether and when an idle machine sleeps is the desktop's decision here, and mostly it does not.
         KeepAwake::none()
+    }
+}
+
+/// Limits the arenas of the C library's allocator, where it has any.
+#[expect(unsafe_code, reason = "mallopt is a C function")]
+pub(super) fn keep_memory_together() {
+    // One for what goes on while another is busy with a load. Decoding allocates nothing.
+    #[cfg(target_env = "gnu")]
+    // SAFETY: mallopt(3) takes any value for this parameter, and is thread-safe but for its first call ("init" in
+    // attributes(7)), which comes before there are other threads.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 2);
     }
 }
 

@@ -5,7 +5,7 @@ mod gpu;
 mod inherit;
 mod pressure;
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_void};
 use std::io;
 use std::mem;
 use std::os::fd::OwnedFd;
@@ -66,6 +66,19 @@ impl Platform for MacOs {
 
     fn watch_pressure(&self, on_change: OnPressure) -> io::Result<PressureWatch> {
         Ok(pressure::watch(on_change))
+    }
+
+    #[expect(unsafe_code, reason = "malloc_zone_pressure_relief is a C function")]
+    fn give_back(&self) {
+        unsafe extern "C" {
+            /// `<malloc/malloc.h>`: "Attempt to relieve memory pressure by releasing as much memory as possible. A zero goal
+            /// means as much as possible, a null zone all zones"; returns the bytes released.
+            fn malloc_zone_pressure_relief(zone: *mut c_void, goal: usize) -> usize;
+        }
+        // SAFETY: null stands for all zones, and zones lock themselves; only free memory is released.
+        unsafe {
+            malloc_zone_pressure_relief(std::ptr::null_mut(), 0);
+        }
     }
 
     fn keep_awake(&self) -> KeepAwake {

@@ -76,6 +76,10 @@ pub trait Platform: Debug + Send + Sync {
     /// When the system offers no way to be told.
     fn watch_pressure(&self, on_change: OnPressure) -> io::Result<PressureWatch>;
 
+    /// Gives memory back to the system that the allocator keeps for later. Allocators keep most of what was freed, and each
+    /// of several arenas its own: after a few reloads that is more than the models take.
+    fn give_back(&self);
+
     /// Keeps the system from sleeping for want of a user until the guard drops, where it would; a refusal is logged.
     fn keep_awake(&self) -> KeepAwake;
 }
@@ -89,6 +93,13 @@ pub fn inherited_sockets(name: &str) -> io::Result<Vec<OwnedFd>> {
     return linux::inherited_sockets(name);
     #[cfg(target_os = "macos")]
     return macos::inherited_sockets(name);
+}
+
+/// Has the allocator keep less for later, for as long as the process lives; to be called before there are threads. With an
+/// arena for each of many threads, what one reload leaves behind in each adds up over reloads.
+pub fn keep_memory_together() {
+    #[cfg(target_os = "linux")]
+    linux::keep_memory_together();
 }
 
 /// The environment variable that names a file to read memory pressure from, in the format of `/proc/pressure/memory`,

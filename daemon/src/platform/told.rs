@@ -44,6 +44,10 @@ impl Platform for ToldByFile {
         poll::watch(POLL, move || psi::level(&path), on_change)
     }
 
+    fn give_back(&self) {
+        self.platform.give_back();
+    }
+
     fn keep_awake(&self) -> KeepAwake {
         self.platform.keep_awake()
     }

@@ -49,7 +49,7 @@ impl Residency {
         let shed = self.worker.shed(resident.lane, WHY.to_owned()).await?;
         let unmapped = shed.mapped_bytes();
         let (weights, caches) = (shed.weight_bytes(), shed.cache_bytes());
-        if let Err(error) = tokio::task::spawn_blocking(move || drop(shed)).await {
+        if let Err(error) = self.aside(move || drop(shed)).await {
             tracing::error!(pair = %resident.name, %error, "the draft failed while it was dropped");
         }
         let freed = freed(before, self.footprint().await);
@@ -109,7 +109,7 @@ impl Residency {
             let recipe = Arc::clone(&resident.recipe);
             let mut progress = reporter(Arc::clone(pair), self.events.clone());
             let load = move || loader.load_draft(&recipe, &mut progress);
-            let loaded = tokio::task::spawn_blocking(load).await;
+            let loaded = self.aside(load).await;
             pair.set_load_progress(None);
             loaded.unwrap_or(Err(LoadFailure::Panic))
         };

@@ -101,9 +101,8 @@ impl Residency {
         let mut progress = reporter(Arc::clone(pair), self.events.clone());
         let (name, made_of) = (pair.name.clone(), Arc::clone(&recipe));
         let load = move || loader.load(&name, &made_of, terms, &mut progress);
-        let loaded = tokio::task::spawn_blocking(load)
-            .await
-            .unwrap_or(Err(LoadFailure::Panic));
+        let loaded = self.aside(load).await;
+        let loaded = loaded.unwrap_or(Err(LoadFailure::Panic));
         pair.set_load_progress(None);
         let loaded = loaded?;
         self.check_fit(&[], Some(loaded.parts.size))

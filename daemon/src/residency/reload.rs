@@ -193,7 +193,7 @@ impl Residency {
             let (loader, recipe) = (Arc::clone(&self.loader), settings(new, name).recipe);
             let budget = self.budget();
             let inspect = move || loader.inspect(&recipe, budget);
-            let inspected = tokio::task::spawn_blocking(inspect).await;
+            let inspected = self.aside(inspect).await;
             match inspected.unwrap_or(Err(LoadFailure::Panic)) {
                 Ok(size) => drop(sizes.insert(name.clone(), size)),
                 Err(failure) if retried.contains(name) => {

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use tandem_proto::v1;
 use tandem_proto::v1::watch_response::Event;
+use tokio::task::JoinError;
 
 use super::{LaneId, Pair, PairState, Residency, Resident};
 use crate::config::format_bytes;
@@ -54,9 +55,8 @@ impl Residency {
         let begun = Instant::now();
         let before = self.footprint().await;
         let engine = self.worker.remove(resident.lane).await;
-        // Not on the engine thread, and not on one that serves connections: giving back much memory takes a while.
-        let dropped = tokio::task::spawn_blocking(move || drop(engine)).await;
-        if let Err(error) = dropped {
+        // Not on the engine thread: giving back much memory takes a while.
+        if let Err(error) = self.aside(move || drop(engine)).await {
             tracing::error!(pair = %resident.name, %error, "the engine failed while it was dropped");
         }
         self.forget(resident.lane);
@@ -79,6 +79,24 @@ impl Residency {
         if let Some(resident) = lock(&self.living).remove(&lane) {
             lock(&self.past).merge(&resident.readings().speculation);
         }
+    }
+
+    /// Does work that reads or drops models, apart from the threads that decode and serve connections. What it no longer
+    /// uses goes back to the system.
+    ///
+    /// # Errors
+    /// Where it panicked.
+    pub(super) async fn aside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, JoinError> {
+        let platform = Arc::clone(&self.platform);
+        let work = move || {
+            let done = work();
+            platform.give_back();
+            done
+        };
+        tokio::task::spawn_blocking(work).await
     }
 
     /// Reads the footprint in bytes; `None`: the system does not say.
