@@ -4,6 +4,7 @@
 //! size before anything is allocated. This module knows the container only: what the keys and tensors mean belongs to
 //! the tokenizer, the chat template and the model.
 
+mod digest;
 mod error;
 mod header;
 mod metadata;
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 
 use tandem_kernels::Format;
 
+pub use digest::Digest;
 pub use error::{Damage, GgufError};
 pub use tensor::TensorInfo;
 pub use value::Strings;

@@ -36,7 +36,7 @@ impl Value {
 }
 
 /// The fixed-size value types.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Scalar {
     U8,
     I8,
@@ -110,7 +110,7 @@ impl Scalar {
 }
 
 /// An array of byte strings, packed; mostly UTF-8, which GGUF asks for and files do not always keep to.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Hash)]
 pub struct Strings {
     bytes: Vec<u8>,
     ends: Vec<usize>,

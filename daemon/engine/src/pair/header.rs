@@ -26,7 +26,7 @@ impl Header {
             path: path(),
             source,
         })?;
-        let tokenizer = Tokenizer::from_gguf(&gguf).map_err(|source| LoadError::Tokenizer {
+        let tokenizer = Tokenizer::shared(&gguf).map_err(|source| LoadError::Tokenizer {
             role,
             path: path(),
             source,
@@ -46,7 +46,7 @@ impl Header {
         Ok(Self {
             gguf,
             config,
-            tokenizer: Arc::new(tokenizer),
+            tokenizer,
         })
     }
 

@@ -9,6 +9,7 @@ mod compare;
 mod encode;
 mod error;
 mod pre;
+mod shared;
 mod special;
 mod split;
 mod spm;

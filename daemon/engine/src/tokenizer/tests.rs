@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use super::*;
 use crate::testing::{GgufWriter, byte_tokenizer, open, sentencepiece_tokenizer};
 
@@ -194,4 +196,20 @@ fn vocabularies_are_compared_token_by_token() {
         length,
         "the target has 261 tokens and the draft 260, and token 260, \"b\", is in use in one only"
     );
+}
+
+#[test]
+fn what_is_described_alike_is_built_once_and_for_as_long_as_it_is_used() {
+    let shared =
+        |file: &GgufWriter| Tokenizer::shared(&open(&file.finish())).expect("a valid tokenizer");
+    let usual = || byte_tokenizer(&["<|once|>"]);
+    let first = shared(&usual());
+    let template = usual().str("tokenizer.chat_template", "{{ messages }}");
+    assert!(Arc::ptr_eq(&first, &shared(&template)));
+    let other = shared(&usual().u32("tokenizer.ggml.eos_token_id", 257));
+    assert_eq!((first.eos(), other.eos()), (None, Some(257)));
+    let gone = Arc::downgrade(&first);
+    drop(first);
+    assert!(gone.upgrade().is_none());
+    assert!(shared(&usual()).eos().is_none());
 }
