@@ -16,6 +16,8 @@ mod foreign;
 mod idle;
 mod latency;
 mod lifecycle;
+#[cfg(target_os = "linux")]
+mod limits;
 mod many;
 mod prepared;
 mod python;

@@ -41,6 +41,16 @@ pub enum StoreError {
         /// What running processes hold.
         used_bytes: u64,
     },
+    /// The file is sound as far as anybody can tell, and the system does not map it: for want of address space, mostly.
+    #[error("cannot map {bytes} bytes of {}: {source}", path.display())]
+    Unmapped {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The model file was written to meanwhile.
     #[error("{} changed while its weights were prepared", path.display())]
     Changed {
@@ -67,6 +77,21 @@ impl StoreError {
             path: path.to_owned(),
             source,
         }
+    }
+}
+
+/// Why a prepared file is not used.
+#[derive(Debug)]
+pub(crate) enum Unusable {
+    /// It is to be made anew.
+    Damaged(Damage),
+    /// That would be in vain.
+    Refused(StoreError),
+}
+
+impl From<Damage> for Unusable {
+    fn from(damage: Damage) -> Self {
+        Self::Damaged(damage)
     }
 }
 

@@ -14,7 +14,7 @@ use std::time::SystemTime;
 use memmap2::{Advice, Mmap};
 
 use crate::align::checksum;
-use crate::error::Damage;
+use crate::error::{Damage, StoreError, Unusable};
 use crate::header::{self, Summary, TensorEntry, wrong_checksum};
 use crate::key::Key;
 use crate::share::share_out;
@@ -43,14 +43,14 @@ impl Image {
         key: &Key,
         threads: NonZeroUsize,
         progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<Option<Self>, Damage> {
-        let unreadable = |error: std::io::Error| Damage::Unreadable {
-            reason: error.to_string(),
-        };
+    ) -> Result<Option<Self>, Unusable> {
         let file = match File::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(unreadable(error)),
+            Err(error) => {
+                let reason = error.to_string();
+                return Err(Damage::Unreadable { reason }.into());
+            }
         };
         // Where a file system has no locks, the file may be evicted under us, which does no harm.
         let _ = file.lock_shared();
@@ -58,7 +58,13 @@ impl Image {
         table.summary.check(key)?;
         // SAFETY: nobody writes to a file once it has its name: it comes to be by a rename, and goes by being unlinked,
         // which leaves the mapping as it is. Whoever changes it all the same could change this process in other ways.
-        let map = unsafe { Mmap::map(&file) }.map_err(unreadable)?;
+        let map = unsafe { Mmap::map(&file) }.map_err(|source| {
+            Unusable::Refused(StoreError::Unmapped {
+                path: path.to_owned(),
+                bytes: file.metadata().map_or(0, |meta| meta.len()),
+                source,
+            })
+        })?;
         // On a cold start this has the disk ahead of the checksums. That it fails costs time only.
         let _ = map.advise(Advice::WillNeed);
         verify(&map, &table.tensors, threads, progress)?;

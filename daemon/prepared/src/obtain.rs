@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::content::identify;
-use crate::error::{Damage, StoreError};
+use crate::error::{Damage, StoreError, Unusable};
 use crate::header::Summary;
 use crate::image::Image;
 use crate::key::{ContentId, Key};
@@ -64,8 +64,8 @@ pub struct Obtained {
 /// `progress` hears the stage, and bytes done of bytes in all.
 ///
 /// # Errors
-/// Where the directory cannot be used, there is no room, the model file changes meanwhile, or `pack` fails. The
-/// directory is then as it was.
+/// Where the directory cannot be used, there is no room, the model file changes meanwhile, `pack` fails, or the system does
+/// not map the file. The directory is then as it was, but for a file that was made and cannot be mapped.
 pub fn obtain<E: From<StoreError> + Send>(
     store: &Store,
     model: &Model<'_>,
@@ -100,7 +100,8 @@ pub fn obtain<E: From<StoreError> + Send>(
     let damage = match open(progress) {
         Ok(Some(image)) => return Ok(obtained(image, false, None)),
         Ok(None) => None,
-        Err(damage) => Some(damage),
+        Err(Unusable::Damaged(damage)) => Some(damage),
+        Err(Unusable::Refused(error)) => return Err(error.into()),
     };
 
     store.make_room(model.bytes, None)?;
@@ -125,7 +126,8 @@ pub fn obtain<E: From<StoreError> + Send>(
     let image = match open(progress) {
         Ok(Some(image)) => image,
         Ok(None) => return Err(unstable(&path, Damage::Foreign).into()),
-        Err(damage) => return Err(unstable(&path, damage).into()),
+        Err(Unusable::Damaged(damage)) => return Err(unstable(&path, damage).into()),
+        Err(Unusable::Refused(error)) => return Err(error.into()),
     };
     // It may have come out larger than was thought. It stays in any case: it is in use.
     let _ = store.make_room(0, Some(&path));

@@ -32,10 +32,11 @@ pub(crate) enum LoadFailure {
 impl LoadFailure {
     /// Whether it can be different next time without anybody's doing, or by that of someone who cannot tell the daemon.
     pub(crate) fn may_pass(&self) -> bool {
-        matches!(
-            self,
-            Self::Missing { .. } | Self::NoFile { .. } | Self::Beside(_) | Self::Pressure
-        )
+        match self {
+            Self::Missing { .. } | Self::NoFile { .. } | Self::Beside(_) | Self::Pressure => true,
+            Self::Load(error) => matches!(**error, LoadError::Unmapped { .. }),
+            Self::Locate { .. } | Self::Panic => false,
+        }
     }
 }
 

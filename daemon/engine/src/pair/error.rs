@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use tandem_prepared::StoreError;
+
 use crate::backend::BackendError;
 use crate::gguf::GgufError;
 use crate::model::ModelError;
@@ -37,6 +39,16 @@ pub enum LoadError {
         path: PathBuf,
         /// What is wrong with it.
         source: TokenizerError,
+    },
+    /// The system has no room for the prepared weights.
+    #[error(
+        "the {role} cannot be loaded: {source}; free memory, or raise the limits of the process"
+    )]
+    Unmapped {
+        /// `target` or `draft`.
+        role: &'static str,
+        /// What it said.
+        source: StoreError,
     },
     /// The models do not speak the same tokens.
     #[error(

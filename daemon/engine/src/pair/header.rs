@@ -78,7 +78,7 @@ impl Header {
                 total_bytes,
             });
         };
-        let prepared = prepare(&self, role, options, &mut tell);
+        let prepared = prepare(&self, role, options, &mut tell)?;
         report.warnings.extend(prepared.warning);
         let summary = match role {
             "draft" => report.draft.as_mut(),

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tandem_prepared::{Image, Model, Stage, Store, obtain};
+use tandem_prepared::{Image, Model, Stage, Store, StoreError, obtain};
 
 use super::header::Header;
-use super::{LoadOptions, LoadStage, WeightSource};
+use super::{LoadError, LoadOptions, LoadStage, WeightSource};
 use crate::backend::cpu::prepared::{self, PrepareError};
 use crate::hardware::Device;
 
@@ -29,20 +29,21 @@ pub(super) struct Prepared {
 }
 
 /// Maps the prepared weights of a model, and makes them first where there are none. Only the CPU's kernels have a form
-/// of their own; on other devices there is nothing to prepare. Whatever fails costs memory and time, not the model.
+/// of their own; on other devices there is nothing to prepare. Whatever fails costs memory and time, not the model, unless
+/// there is no room in memory.
 pub(super) fn prepare(
     header: &Header,
-    role: &str,
+    role: &'static str,
     options: &LoadOptions,
     progress: &mut dyn FnMut(LoadStage, u64, u64),
-) -> Prepared {
+) -> Result<Prepared, LoadError> {
     let without = |warning| Prepared {
         image: None,
         source: WeightSource::Memory,
         warning,
     };
     let (Device::Cpu(threads), Some(place)) = (options.device, &options.prepared) else {
-        return without(None);
+        return Ok(without(None));
     };
     let gguf = &header.gguf;
     let in_memory = |why: String| {
@@ -71,26 +72,30 @@ pub(super) fn prepare(
     );
     let obtained = match obtained {
         Ok(obtained) => obtained,
-        Err(error) => return in_memory(error.to_string()),
+        // Where there is no room to map them, there is none to read them into.
+        Err(PrepareError::Store(source @ StoreError::Unmapped { .. })) => {
+            return Err(LoadError::Unmapped { role, source });
+        }
+        Err(error) => return Ok(in_memory(error.to_string())),
     };
     if let Err(tensor) = prepared::check(&obtained.image, gguf) {
-        return in_memory(format!(
+        return Ok(in_memory(format!(
             "the file has no `{tensor}` as this version takes it; `tandem cache clear --all` removes it"
-        ));
+        )));
     }
     let replaced = obtained.replaced.map(|damage| {
         format!(
             "the prepared weights of the {role} were made anew, because the file could not be used: {damage}"
         )
     });
-    Prepared {
+    Ok(Prepared {
         image: Some(obtained.image),
         source: match obtained.made {
             true => WeightSource::Prepared,
             false => WeightSource::Mapped,
         },
         warning: replaced,
-    }
+    })
 }
 
 impl From<Stage> for LoadStage {

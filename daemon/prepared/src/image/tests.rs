@@ -30,7 +30,11 @@ fn summary() -> Summary {
 }
 
 fn open(path: &Path) -> Result<Option<Image>, Damage> {
-    Image::open(path, &key(), NonZeroUsize::MIN, &mut |_, _| {})
+    let opened = Image::open(path, &key(), NonZeroUsize::MIN, &mut |_, _| {});
+    opened.map_err(|unusable| match unusable {
+        Unusable::Damaged(damage) => damage,
+        Unusable::Refused(error) => panic!("{error}"),
+    })
 }
 
 fn written(directory: &Path) -> PathBuf {
