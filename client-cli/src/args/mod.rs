@@ -11,6 +11,7 @@ use clap_complete::Shell;
 use tandem_client::{GenerateRequest, v1};
 
 use crate::commands::cache::CacheCommand;
+use crate::commands::doctor::DoctorArgs;
 use sampling::SamplingArgs;
 pub(crate) use service::{InstallArgs, ServiceCommand, ServiceStatusArgs};
 
@@ -47,6 +48,13 @@ pub(crate) enum Command {
     /// Private daemons are started for it and end with it. They use the models and prepared weights that are here, and no
     /// network. Each method answers every prompt in turn, greedily; times and counts are the daemon's own.
     Bench(crate::commands::bench::Args),
+    /// Check that Tandem can work here, on one page to send to others: machine, devices, kernels, memory, models, socket,
+    /// service
+    ///
+    /// Works with and without a daemon or models, takes some seconds, and starts, changes and keeps nothing. Each line is ok,
+    /// warning, FAILED or skipped, with what was seen and, below, what to do. The home directory is written as `~`. Exit
+    /// code 0 where nothing failed, else 1.
+    Doctor(DoctorArgs),
     /// List and remove prepared weights: models in the form that the CPU's kernels want
     #[command(subcommand)]
     Cache(CacheCommand),

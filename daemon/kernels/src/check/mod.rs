@@ -88,26 +88,24 @@ fn error(weights: &PackedMatrix, rows: &[Vec<f32>], products: &[Vec<f32>], isa: 
     let x = quantize(isa, weights.format(), rows);
     let (mut weight, mut seen) = (vec![0f32; INPUTS], vec![0f32; INPUTS]);
     let mut worst = 0f64;
-    for output in 0..OUTPUTS {
-        weights.dequantize_row(output, &mut weight);
-        for (r, row) in rows.iter().enumerate() {
-            if weights.format().takes_floats() {
-                seen.copy_from_slice(row);
-            } else {
-                x.dequantize_row(r, &mut seen);
-            }
+    for (r, (row, products)) in rows.iter().zip(products).enumerate() {
+        if weights.format().takes_floats() {
+            seen.copy_from_slice(row);
+        } else {
+            x.dequantize_row(r, &mut seen);
+        }
+        for (output, product) in products.iter().enumerate() {
+            weights.dequantize_row(output, &mut weight);
             let (mut sum, mut size) = (0f64, 0f64);
             for (&w, &x) in weight.iter().zip(&seen) {
                 let term = f64::from(w) * f64::from(x);
                 (sum, size) = (sum + term, size + term.abs());
             }
-            let error = (f64::from(products[r][output]) - sum).abs() / size.max(1e-30);
-            if error > worst || error.is_nan() {
-                worst = error;
+            let error = (f64::from(*product) - sum).abs() / size.max(1e-30);
+            if error.is_nan() {
+                return error;
             }
-            if worst.is_nan() {
-                return worst;
-            }
+            worst = worst.max(error);
         }
     }
     worst
