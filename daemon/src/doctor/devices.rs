@@ -93,8 +93,13 @@ fn judge(name: &'static str, found: &[(Format, Comparison)]) -> Finding {
             row_error * 100.0
         ),
     };
+    let with = if backend == name {
+        String::new()
+    } else {
+        format!("{backend}, ")
+    };
     let seen = format!(
-        "{backend}: {} formats, at most {:.2} % from the CPU reference ({format:?}); {rows}",
+        "{with}{} formats, at most {:.2} % from the CPU reference ({format:?}); {rows}",
         found.len(),
         error * 100.0
     );

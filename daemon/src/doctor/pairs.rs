@@ -20,7 +20,7 @@ pub(super) fn check(config: &Config, loader: &Loader, budget: u64) -> Vec<Findin
             kept.push(size(report));
         }
         findings.push(match inspected {
-            Ok(report) => sound(name, &report),
+            Ok(report) => sound(name, &report, config.path.is_some()),
             Err(failure) => unusable(name, &failure),
         });
     }
@@ -30,7 +30,8 @@ pub(super) fn check(config: &Config, loader: &Loader, budget: u64) -> Vec<Findin
     findings
 }
 
-fn sound(name: &str, report: &PairReport) -> Finding {
+/// Hints are warnings where somebody has chosen the pair, who can choose another one.
+fn sound(name: &str, report: &PairReport, is_chosen: bool) -> Finding {
     let drafter = match (&report.draft, report.exit_layer) {
         (Some(draft), _) => format!(" with {}", words(draft)),
         (None, Some(layer)) => format!(" with its own first {layer} layers"),
@@ -43,10 +44,10 @@ fn sound(name: &str, report: &PairReport) -> Finding {
         report.context_length
     );
     let finding = of(SECTION, format!("pair {name}"));
-    let finding = if report.warnings.is_empty() {
-        finding.ok(seen)
-    } else {
-        finding.warning(seen).advise(report.warnings.join("; "))
+    let finding = match (report.warnings.is_empty(), is_chosen) {
+        (true, _) => finding.ok(seen),
+        (false, false) => finding.ok(seen).advise(report.warnings.join("; ")),
+        (false, true) => finding.warning(seen).advise(report.warnings.join("; ")),
     };
     finding
         .value("backend", report.backend)
