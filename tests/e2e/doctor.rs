@@ -102,6 +102,7 @@ fn the_page_has_a_line_per_check_and_hides_the_home_directory() {
     let home = home();
     let output = command(&home, &[])
         .env("HOME", home.path())
+        .env("HF_HOME", home.path().join("hub"))
         .output()
         .unwrap();
     let page = text(&output);
