@@ -47,6 +47,9 @@ pub(crate) enum Failure {
     TextsDiffer,
     #[error("no prepared weights are called `{0}`; `tandem cache list` shows what there is")]
     NotCached(String),
+    /// The page has said what.
+    #[error("not everything is as it should be")]
+    Unwell,
     #[error("{0}")]
     Usage(String),
     #[error("cannot {action}: {source}")]
@@ -76,7 +79,7 @@ impl Failure {
 
     /// Tells the user, unless there is nothing to tell, and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
-        if !matches!(self, Self::OutputClosed | Self::Interrupted) {
+        if !matches!(self, Self::OutputClosed | Self::Interrupted | Self::Unwell) {
             eprintln!("tandem: {self}");
         }
         ExitCode::from(self.exit_code())
@@ -101,6 +104,7 @@ impl Failure {
             | Self::Service(_)
             | Self::Tool { .. }
             | Self::TextsDiffer
+            | Self::Unwell
             | Self::NotCached(_) => EXIT_FAILED,
         }
     }

@@ -61,6 +61,7 @@ async fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Chat(args) => commands::chat::run(args).await,
         Command::Status(args) => commands::status::run(args).await,
         Command::Reload(args) => commands::reload::run(args).await,
+        Command::Doctor(args) => commands::doctor::run(&args).await,
         Command::Tokenize(args) => commands::tokenize::run(args).await,
         Command::Pull(_) | Command::Cache(_) => {
             unreachable!("`main` does without the client's runtime for these")

@@ -42,7 +42,7 @@ pub struct Args {
 
 /// Why the command failed.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+pub(crate) enum Failure {
     #[error("--log-level: {0}")]
     LogLevel(#[from] ParseError),
     #[error(transparent)]
@@ -162,7 +162,7 @@ fn listen(inherited: Vec<OwnedFd>, mut paths: Paths) -> Result<Listener, ListenE
 }
 
 /// A file that somebody named has to exist; the usual one need not.
-fn config_source(named: Option<&Path>, paths: &Paths) -> Result<ConfigSource, Failure> {
+pub(crate) fn config_source(named: Option<&Path>, paths: &Paths) -> Result<ConfigSource, Failure> {
     Ok(match named {
         Some(path) => ConfigSource {
             path: absolute(path)?,

@@ -24,6 +24,7 @@
 //! | `residency`, `loading` | which pairs are in memory, reloads, leases; reading models |
 //! | `governor`, `watchdog` | memory that gets short, an engine that hangs |
 //! | `config_watch`, `events` | the config file as it changes, what those who watch are told |
+//! | [`doctor`] | what `tandem doctor` finds out: looks at all of the above, without a daemon |
 //! | `worker`, `replies`, `record` | the engine thread, its way back to streams, accounts and log lines |
 
 pub mod cli;
@@ -31,6 +32,7 @@ pub mod config;
 mod config_watch;
 mod convert;
 mod deadline;
+pub mod doctor;
 mod drafters;
 mod entropy;
 mod errors;

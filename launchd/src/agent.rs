@@ -112,6 +112,7 @@ fn set_socket_mode(root: &mut Dictionary) -> Option<()> {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct InstalledAgent {
     pub(crate) session: Session,
+    pub(crate) program: Option<String>,
     pub(crate) socket: Option<String>,
     pub(crate) log_file: Option<String>,
     pub(crate) stop_limit_s: u64,
@@ -137,8 +138,13 @@ impl InstalledAgent {
         let socket = get("Sockets")
             .and_then(|sockets| sockets.as_dictionary()?.get(ACTIVATION_NAME))
             .and_then(|socket| socket.as_dictionary()?.get("SockPathName")?.as_string());
+        let first = get("ProgramArguments")
+            .and_then(|arguments| arguments.as_array()?.first()?.as_string())
+            .map(str::to_owned);
         Ok(Self {
             session,
+            // launchd runs `Program` where both are there.
+            program: text("Program").or(first),
             socket: socket.map(str::to_owned),
             log_file: text("StandardErrorPath"),
             stop_limit_s: get("ExitTimeOut")

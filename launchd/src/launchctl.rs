@@ -250,6 +250,10 @@ impl Manager for Launchd {
         })
     }
 
+    fn program(&self) -> Result<Option<PathBuf>, ServiceError> {
+        Ok(InstalledAgent::read(&self.list)?.program.map(PathBuf::from))
+    }
+
     fn logs(&self, _lines: usize, _follow: bool) -> Result<Logs, ServiceError> {
         let agent = InstalledAgent::read(&self.list)?;
         let file = agent

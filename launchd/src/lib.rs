@@ -153,6 +153,12 @@ pub trait Manager: Debug {
     /// When the manager cannot be asked.
     fn state(&self) -> Result<State, ServiceError>;
 
+    /// Returns the program that the installed service runs; `None` where its file names none.
+    ///
+    /// # Errors
+    /// When the service is not installed, or its file cannot be read.
+    fn program(&self) -> Result<Option<PathBuf>, ServiceError>;
+
     /// Returns where the log is: its last `lines`, and what comes after if it is to `follow`.
     ///
     /// # Errors

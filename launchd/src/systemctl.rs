@@ -180,6 +180,14 @@ impl Manager for Systemd {
         })
     }
 
+    fn program(&self) -> Result<Option<PathBuf>, ServiceError> {
+        self.expect_installed()?;
+        let path = self.unit(SERVICE_UNIT);
+        let unit = std::fs::read_to_string(&path)
+            .map_err(|source| ServiceError::io("read", &path, source))?;
+        Ok(units::program(&unit).map(PathBuf::from))
+    }
+
     fn logs(&self, lines: usize, follow: bool) -> Result<Logs, ServiceError> {
         self.expect_installed()?;
         let mut command = Command::new(&self.journalctl);

@@ -89,9 +89,38 @@ fn quote(text: &str) -> String {
     format!("\"{escaped}\"")
 }
 
+/// Returns the program of a unit's command line, as far as it is written as [`service`] writes it.
+pub(crate) fn program(unit: &str) -> Option<String> {
+    let command = unit
+        .lines()
+        .find_map(|line| line.trim_start().strip_prefix("ExecStart="))?;
+    let (mut word, mut is_quoted) = (String::new(), false);
+    let mut letters = command.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' => is_quoted = !is_quoted,
+            ' ' if !is_quoted => break,
+            // Each is written twice, or after a backslash.
+            '%' | '$' | '\\' => word.extend(letters.next()),
+            letter => word.push(letter),
+        }
+    }
+    (!word.is_empty()).then_some(word)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_program_is_read_back() {
+        for path in ["/usr/bin/tandem", "/my files/100%/$x/a\"b\\c/tandem"] {
+            let unit = format!("[Service]\nExecStart={} daemon run\n", command_word(path));
+            assert_eq!(program(&unit).as_deref(), Some(path), "{unit}");
+        }
+        assert_eq!(program("[Service]\n"), None);
+        assert_eq!(program("ExecStart=\n"), None);
+    }
 
     #[test]
     fn words_are_quoted_where_they_need_it() {

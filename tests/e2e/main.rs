@@ -7,6 +7,7 @@ mod bench;
 mod cancel;
 mod cli;
 mod config;
+mod doctor;
 mod drafters;
 mod errors;
 mod files;

@@ -11,12 +11,12 @@ use crate::{default_daemon, home};
 const FAKES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../launchd/tests/fake");
 
 /// A fake systemd in a home.
-struct Systemd {
+pub(crate) struct Systemd {
     directory: PathBuf,
 }
 
 impl Systemd {
-    fn new(home: &Home) -> Self {
+    pub(crate) fn new(home: &Home) -> Self {
         let directory = home.path().join("systemd");
         let copied = Command::new("cp")
             .args([Path::new("-R"), FAKES.as_ref(), &directory])
@@ -25,16 +25,21 @@ impl Systemd {
         Self { directory }
     }
 
-    fn run(&self, home: &Home, arguments: &[&str]) -> Output {
+    pub(crate) fn run(&self, home: &Home, arguments: &[&str]) -> Output {
         self.command(home, arguments).output().unwrap()
     }
 
     fn command(&self, home: &Home, arguments: &[&str]) -> Command {
+        let mut command = self.tandem(home);
+        command.arg("service").args(arguments);
+        command
+    }
+
+    /// Returns a command that asks this systemd.
+    pub(crate) fn tandem(&self, home: &Home) -> Command {
         let path = std::env::var("PATH").unwrap_or_default();
         let mut command = home.command();
         command
-            .arg("service")
-            .args(arguments)
             .env("PATH", format!("{}:{path}", self.directory.display()))
             .env("XDG_CONFIG_HOME", home.path().join("config"));
         command

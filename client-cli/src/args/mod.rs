@@ -1,5 +1,6 @@
 //! The command line as types.
 
+mod daemon;
 mod sampling;
 mod service;
 
@@ -11,6 +12,8 @@ use clap_complete::Shell;
 use tandem_client::{GenerateRequest, v1};
 
 use crate::commands::cache::CacheCommand;
+use crate::commands::doctor::DoctorArgs;
+pub(crate) use daemon::{DaemonCommand, LogsArgs, StopArgs};
 use sampling::SamplingArgs;
 pub(crate) use service::{InstallArgs, ServiceCommand, ServiceStatusArgs};
 
@@ -47,6 +50,13 @@ pub(crate) enum Command {
     /// Private daemons are started for it and end with it. They use the models and prepared weights that are here, and no
     /// network. Each method answers every prompt in turn, greedily; times and counts are the daemon's own.
     Bench(crate::commands::bench::Args),
+    /// Check that Tandem can work here, on one page to send to others: machine, devices, kernels, memory, models, socket,
+    /// service
+    ///
+    /// Works with and without a daemon or models, takes some seconds, and starts, changes and keeps nothing. Each line is ok,
+    /// warning, FAILED or skipped, with what was seen and, below, what to do. The home directory is written as `~`. Exit
+    /// code 0 where nothing failed, else 1.
+    Doctor(DoctorArgs),
     /// List and remove prepared weights: models in the form that the CPU's kernels want
     #[command(subcommand)]
     Cache(CacheCommand),
@@ -228,38 +238,6 @@ pub(crate) struct TokenizeArgs {
     pub(crate) add_bos: bool,
     #[command(flatten)]
     pub(crate) target: TargetArgs,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum DaemonCommand {
-    /// Start the daemon in the background and wait until it serves
-    Start,
-    /// Let running requests finish, then end the daemon
-    Stop(StopArgs),
-    /// Stop the daemon where one runs, and start it
-    Restart(StopArgs),
-    /// Print the log of a daemon that was started in the background
-    Logs(LogsArgs),
-    /// Run the daemon here, in the foreground
-    #[cfg(feature = "daemon")]
-    Run(tandem_daemon::cli::Args),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct StopArgs {
-    /// Wait at most this long for the daemon to end, such as 90, 90s or 5m
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
-    pub(crate) timeout: Duration,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct LogsArgs {
-    /// Go on printing what is added, until interrupted
-    #[arg(short, long)]
-    pub(crate) follow: bool,
-    /// Begin this many lines before the end
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 200)]
-    pub(crate) lines: usize,
 }
 
 /// Parses how long a pair stays loaded.

@@ -5,6 +5,7 @@ pub(crate) mod cache;
 pub(crate) mod chat;
 pub(crate) mod completions;
 pub(crate) mod daemon;
+pub(crate) mod doctor;
 mod input;
 pub(crate) mod logs;
 pub(crate) mod pull;

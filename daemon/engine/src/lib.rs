@@ -4,6 +4,7 @@
 //! the clock: callers pass time in, and outputs are return values.
 
 pub mod backend;
+pub mod check;
 pub mod detokenizer;
 pub mod draft;
 pub mod engine;
@@ -15,6 +16,7 @@ pub mod policy;
 pub mod request;
 pub mod sampling;
 mod sequence;
+pub mod synthetic;
 pub mod template;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -6,14 +6,12 @@
 //! and the best instructions. C(m), GB/s beside the machine's read bandwidth, and operations per second come last.
 #![expect(clippy::print_stdout, reason = "a bench reports to its reader")]
 
-#[path = "../tests/common/blocks.rs"]
-mod blocks;
 mod common;
 
-use blocks::{Random, random_blocks};
 use common::Times;
 use criterion::{BenchmarkId, Criterion, SamplingMode};
 use std::{sync::Arc, time::Duration, time::Instant};
+use tandem_kernels::check::blocks::{Random, random_blocks};
 use tandem_kernels::{Format, Isa, OutView, PackedMatrix, QuantizedRows, SharedBytes, isa};
 
 /// Outputs and inputs of a 1.8 B model's products.

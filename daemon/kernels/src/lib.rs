@@ -7,11 +7,12 @@
 //! `format` names the formats → `block` reads GGUF blocks → `layout` places their fields → `matrix` packs and multiplies,
 //! with the kernel of `product` over the operations of `simd`, chosen by `isa`; activations come from `rows`, results
 //! go to `out`. Rare formats go through `float`, which multiplies with what `decode` reads; `codebook` has the values
-//! of those formats whose bits are no numbers.
+//! of those formats whose bits are no numbers. `check` holds all of it against sums in f64, on the machine at hand.
 //! Knows nothing of models, files or threads.
 
 mod block;
 mod bytes;
+pub mod check;
 mod codebook;
 mod decode;
 mod float;

@@ -1,14 +1,11 @@
 //! What the kernels read in GGUF blocks is what candle, an independent reader of the format, reads.
 
-#[path = "common/blocks.rs"]
-mod blocks;
-
-use blocks::{Random, random_blocks};
 use candle_core::{
     Device,
     quantized::{GgmlDType, QStorage, QTensor},
 };
 use std::borrow::Cow;
+use tandem_kernels::check::blocks::{Random, random_blocks};
 use tandem_kernels::{Format, Isa, PackedMatrix};
 
 /// `None` for what candle cannot read; `rare.rs` has those.

@@ -1,9 +1,6 @@
 //! The packed form is what [`LAYOUT_VERSION`] says: files of packed weights outlive the program that wrote them.
 
-#[path = "common/blocks.rs"]
-mod blocks;
-
-use blocks::{Random, random_blocks};
+use tandem_kernels::check::blocks::{Random, random_blocks};
 use tandem_kernels::{Format, Isa, LAYOUT_VERSION, PackedMatrix};
 
 /// Fingerprints of a packed matrix of 20 outputs, in strips of 8 and of 16, in version 1.

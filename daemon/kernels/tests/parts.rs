@@ -1,10 +1,7 @@
 //! Rows of activations that are quantized part by part.
 #![expect(unsafe_code, reason = "threads write parts through an unsafe function")]
 
-#[path = "common/blocks.rs"]
-mod blocks;
-
-use blocks::{Random, random_blocks};
+use tandem_kernels::check::blocks::{Random, random_blocks};
 use tandem_kernels::{Format, Isa, OutView, PackedMatrix, QuantizedRows};
 
 const OUTPUTS: usize = 16;

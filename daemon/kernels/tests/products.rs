@@ -1,10 +1,7 @@
 //! The kernels of the `cpu` backend: right on every instruction set of the machine, and batch-invariant to the bit.
 
-#[path = "common/blocks.rs"]
-mod blocks;
-
-use blocks::{Random, random_blocks};
 use proptest::prelude::*;
+use tandem_kernels::check::blocks::{self, Random, random_blocks};
 use tandem_kernels::{Format, Isa, OutView, PackError, PackedMatrix, QuantizedRows};
 
 /// Of Σ |weight · activation|; the largest error seen is 8e-8, half a unit in the last place of the sums.

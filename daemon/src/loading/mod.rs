@@ -69,9 +69,13 @@ pub(crate) struct Loaded {
 impl Loader {
     /// Checks a pair by the headers of its files, and returns how much memory it takes.
     pub(crate) fn inspect(&self, recipe: &Recipe, budget: u64) -> Result<Size, LoadFailure> {
+        self.report(recipe, budget).map(|report| size(&report))
+    }
+
+    /// Checks a pair by the headers of its files, and returns what they say.
+    pub(crate) fn report(&self, recipe: &Recipe, budget: u64) -> Result<PairReport, LoadFailure> {
         let files = self.files(recipe)?;
-        let report = ModelPair::inspect(&files, &self.options(recipe, budget))?;
-        Ok(size(&report))
+        Ok(ModelPair::inspect(&files, &self.options(recipe, budget))?)
     }
 
     /// Loads a pair. `name` is for the log.
@@ -234,7 +238,8 @@ fn load(
     })
 }
 
-fn size(report: &PairReport) -> Size {
+/// Returns how much memory a pair takes.
+pub(crate) fn size(report: &PairReport) -> Size {
     let draft = report.draft.as_ref().map_or(0, |draft| draft.weight_bytes);
     let weights = report.target.weight_bytes + draft;
     Size {
@@ -267,7 +272,8 @@ fn announce(name: &str, pair: &ModelPair, max_step_rows: usize, begun: Instant) 
     );
 }
 
-fn device(choice: DeviceChoice, threads: NonZeroUsize) -> Device {
+/// Returns the device that a choice means in this build.
+pub(crate) fn device(choice: DeviceChoice, threads: NonZeroUsize) -> Device {
     match choice {
         DeviceChoice::Cpu => Device::Cpu(threads),
         DeviceChoice::Metal => Device::Metal,

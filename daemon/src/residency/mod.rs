@@ -48,7 +48,7 @@ use crate::worker::Worker;
 
 pub(crate) use activity::Activity;
 pub(crate) use changes::Changes;
-pub(crate) use fit::TooLarge;
+pub(crate) use fit::{TooLarge, check as fit_together};
 pub(crate) use keeper::keep;
 pub(crate) use pair::{Pair, Settings};
 pub(crate) use recipe::Recipe;

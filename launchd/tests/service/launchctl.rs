@@ -213,6 +213,7 @@ fn verbs_say_that_nothing_is_installed() {
         launchd.stop().unwrap_err(),
         launchd.restart().unwrap_err(),
         launchd.logs(1, false).unwrap_err(),
+        launchd.program().unwrap_err(),
     ] {
         assert!(
             matches!(error, ServiceError::NotInstalled { .. }),
@@ -283,4 +284,14 @@ fn the_log_is_where_the_agent_says() {
         panic!("launchd has no log of its own");
     };
     assert_eq!(file, mac.fake.path("logs/tandemd.log"));
+}
+
+#[test]
+fn the_program_is_what_the_agent_says() {
+    let mac = Mac::installed();
+    let program = mac.launchd.program().unwrap();
+    assert_eq!(
+        program.as_deref(),
+        Some(Path::new("/opt/tandem/bin/tandem"))
+    );
 }

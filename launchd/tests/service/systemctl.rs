@@ -173,6 +173,7 @@ fn failures_are_told() {
         nothing.systemd.stop().unwrap_err(),
         nothing.systemd.restart().unwrap_err(),
         nothing.systemd.logs(1, false).unwrap_err(),
+        nothing.systemd.program().unwrap_err(),
     ] {
         assert!(
             matches!(error, ServiceError::NotInstalled { .. }),
@@ -191,6 +192,15 @@ fn failures_are_told() {
     assert!(
         error.contains("/nonexistent/systemctl") && error.contains("systemd"),
         "{error}"
+    );
+}
+
+#[test]
+fn the_program_is_what_the_unit_says() {
+    let program = Linux::installed().systemd.program().unwrap();
+    assert_eq!(
+        program.as_deref(),
+        Some(Path::new("/opt/tandem/bin/tandem"))
     );
 }
 

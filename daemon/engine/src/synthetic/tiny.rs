@@ -1,4 +1,7 @@
-//! Real models small enough to be written and run by every test: random weights, one token per byte.
+//! Real models small enough to be written and run by every test and check: random weights, one token per byte.
+
+use tandem_kernels::Format;
+use tandem_kernels::check::blocks::{Random, random_blocks};
 
 use super::GgufWriter;
 
@@ -55,11 +58,30 @@ impl TinyModel {
     /// If an extent does not fit 32 bits.
     #[must_use]
     pub fn gguf(&self) -> Vec<u8> {
+        self.fill(self.header(), self.tensors()).finish()
+    }
+
+    /// Writes the model with an LM head of its own, of random blocks of `format`, whose block has to divide the width.
+    ///
+    /// # Panics
+    /// If an extent does not fit 32 bits.
+    #[must_use]
+    pub fn gguf_with_head(&self, format: Format) -> Vec<u8> {
+        let weights = self.width * VOCABULARY;
+        let head = random_blocks(format, weights, &mut Random(self.seed));
+        let shape = [self.width as u64, VOCABULARY as u64];
+        self.fill(self.header(), self.tensors())
+            .raw_tensor("output.weight", &shape, format.number(), &head)
+            .finish()
+    }
+
+    /// Starts a file with everything but tensors.
+    fn header(&self) -> GgufWriter {
         let arch = self.architecture;
         let key = |name: &str| format!("{arch}.{name}");
         let size = |value: usize| u32::try_from(value).expect("tiny");
         let head_dim = self.width / self.heads;
-        let writer = GgufWriter::new()
+        GgufWriter::new()
             .str("general.architecture", arch)
             .str("general.name", "tiny")
             .u32(&key("block_count"), size(self.layers))
@@ -78,8 +100,7 @@ impl TinyModel {
             .str("tokenizer.ggml.pre", "smollm")
             .strings("tokenizer.ggml.tokens", &tokens())
             .strings::<&str>("tokenizer.ggml.merges", &[])
-            .u32("tokenizer.ggml.eos_token_id", END_OF_TEXT);
-        self.fill(writer, self.tensors()).finish()
+            .u32("tokenizer.ggml.eos_token_id", END_OF_TEXT)
     }
 
     /// Writes an exit adapter that takes over after `layers` layers, with random weights.

@@ -1,13 +1,19 @@
 //! Random GGUF blocks of any format, with scales of a sensible size.
 
+use crate::Format;
 use half::{bf16, f16};
-use tandem_kernels::Format;
 
-/// A small generator (splitmix64): same numbers on every machine.
-pub(crate) struct Random(pub(crate) u64);
+/// A small generator (splitmix64) that starts at a seed: the same numbers on every machine.
+#[derive(Clone, Debug)]
+pub struct Random(pub u64);
 
 impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
+    /// The next 64 bits.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "it is no iterator: it never ends"
+    )]
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -16,7 +22,7 @@ impl Random {
     }
 
     /// Nearly normal, of variance 1.
-    pub(crate) fn normal(&mut self) -> f32 {
+    pub fn normal(&mut self) -> f32 {
         let sum: f32 = (0..4)
             .map(|_| (self.next() >> 40) as f32 / (1 << 24) as f32 - 0.5)
             .sum();
@@ -25,7 +31,7 @@ impl Random {
 }
 
 /// So many weights in random blocks.
-pub(crate) fn random_blocks(format: Format, weights: usize, random: &mut Random) -> Vec<u8> {
+pub fn random_blocks(format: Format, weights: usize, random: &mut Random) -> Vec<u8> {
     let bytes = weights / format.block_weights() * format.block_bytes();
     let mut all: Vec<u8> = (0..bytes.div_ceil(8))
         .flat_map(|_| random.next().to_le_bytes())
@@ -36,7 +42,7 @@ pub(crate) fn random_blocks(format: Format, weights: usize, random: &mut Random)
 }
 
 /// Gives every block random scales: signed, of either size.
-pub(crate) fn set_scales(format: Format, blocks: &mut [u8], random: &mut Random) {
+pub fn set_scales(format: Format, blocks: &mut [u8], random: &mut Random) {
     let places: &[usize] = match format {
         Format::F32 | Format::F16 | Format::BF16 => &[0],
         Format::Q4_0 | Format::Q5_0 | Format::Q8_0 => &[0],
