@@ -16,7 +16,10 @@ fn main() {
     println!("cargo:rerun-if-env-changed=CUDA_COMPUTE_CAP");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo names it"));
     for name in ["attention", "matmul", "pack", "rows"] {
-        compile(&Path::new(KERNELS).join(name).with_extension("cu"), &out.join(name).with_extension("fatbin"));
+        compile(
+            &Path::new(KERNELS).join(name).with_extension("cu"),
+            &out.join(name).with_extension("fatbin"),
+        );
     }
 }
 
@@ -35,6 +38,8 @@ fn compile(source: &Path, to: &Path) {
     match status {
         Ok(status) if status.success() => {}
         Ok(status) => panic!("{nvcc} failed on {}: {status}", source.display()),
-        Err(error) => panic!("the feature `cuda` needs NVIDIA's compiler, and `{nvcc}` cannot be started: {error}; put it on PATH or name it in NVCC"),
+        Err(error) => panic!(
+            "the feature `cuda` needs NVIDIA's compiler, and `{nvcc}` cannot be started: {error}; put it on PATH or name it in NVCC"
+        ),
     }
 }

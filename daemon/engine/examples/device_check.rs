@@ -25,14 +25,29 @@ fn open(device: &str, gguf: &Gguf) -> Fallible<Model> {
     let none = &mut |_| {};
     Ok(match device {
         #[cfg(feature = "cuda")]
-        "cuda" => {
-            let backend = tandem_engine::backend::cuda::CudaBackend::new()?;
+        "cuda" | "cuda-overlap" => {
+            let backend = tandem_engine::backend::cuda::CudaBackend::with(
+                tandem_engine::backend::cuda::Options {
+                    graphs: true,
+                    overlap: device == "cuda-overlap",
+                },
+            )?;
             Box::new(Decoder::load(backend, gguf, POSITIONS, none)?)
         }
-        "metal" => Box::new(Decoder::load(CandleBackend::metal()?, gguf, POSITIONS, none)?),
+        "metal" => Box::new(Decoder::load(
+            CandleBackend::metal()?,
+            gguf,
+            POSITIONS,
+            none,
+        )?),
         "cpu" => {
             let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-            Box::new(Decoder::load(CpuBackend::new(threads), gguf, POSITIONS, none)?)
+            Box::new(Decoder::load(
+                CpuBackend::new(threads),
+                gguf,
+                POSITIONS,
+                none,
+            )?)
         }
         other => return Err(format!("this build has no device `{other}`").into()),
     })
@@ -45,7 +60,12 @@ fn forward(model: &mut Model, rows: &[Row], want: usize) -> Fallible<Vec<Vec<f32
     Ok((0..want).map(|row| logits.row(row).to_vec()).collect())
 }
 
-fn chain(model: &mut Model, slot: Slot, tokens: &[TokenId], want: usize) -> Fallible<Vec<Vec<f32>>> {
+fn chain(
+    model: &mut Model,
+    slot: Slot,
+    tokens: &[TokenId],
+    want: usize,
+) -> Fallible<Vec<Vec<f32>>> {
     let rows: Vec<Row> = Row::chain(slot, tokens).collect();
     forward(model, &rows, want)
 }
@@ -58,16 +78,29 @@ fn likeliest(logits: &[f32]) -> [usize; 2] {
 }
 
 /// Compares with the reference over all tokens of one prompt.
-fn compare(reference: &mut Model, model: &mut Model, name: &str, tokens: &[TokenId]) -> Fallible<()> {
+fn compare(
+    reference: &mut Model,
+    model: &mut Model,
+    name: &str,
+    tokens: &[TokenId],
+) -> Fallible<()> {
     let (a, b) = (reference.open()?, model.open()?);
     let expected = chain(reference, a, tokens, tokens.len())?;
     let found = chain(model, b, tokens, tokens.len())?;
     let (mut worst, mut sum, mut agree, mut margins) = (0.0_f64, 0.0, 0, Vec::new());
     for (expected, found) in expected.iter().zip(&found) {
-        let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>().sqrt();
+        let norm =
+            |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>().sqrt();
         let difference = norm(&mut expected.iter().zip(found).map(|(e, f)| f64::from(e - f)));
         let error = difference / norm(&mut expected.iter().map(|e| f64::from(*e)));
-        (worst, sum) = (if error.is_nan() { f64::NAN } else { worst.max(error) }, sum + error);
+        (worst, sum) = (
+            if error.is_nan() {
+                f64::NAN
+            } else {
+                worst.max(error)
+            },
+            sum + error,
+        );
         let [first, second] = likeliest(expected);
         match likeliest(found)[0] == first {
             true => agree += 1,
@@ -87,7 +120,9 @@ fn compare(reference: &mut Model, model: &mut Model, name: &str, tokens: &[Token
 
 fn same(what: &str, a: &[Vec<f32>], b: &[Vec<f32>]) -> bool {
     let bits = |rows: &[Vec<f32>]| -> Vec<Vec<u32>> {
-        rows.iter().map(|row| row.iter().map(|v| v.to_bits()).collect()).collect()
+        rows.iter()
+            .map(|row| row.iter().map(|v| v.to_bits()).collect())
+            .collect()
     };
     let (a, b) = (bits(a), bits(b));
     let differing = a.iter().zip(&b).filter(|(a, b)| a != b).count();
@@ -121,11 +156,18 @@ fn invariance(model: &mut Model, tokens: &[TokenId]) -> Fallible<bool> {
     }
 
     // A tree of which the even rows are the chain, each with a sibling that goes elsewhere, beside another sequence.
-    let (tree, other) = (model.fork(base, prompt.len())?, model.fork(base, prompt.len())?);
+    let (tree, other) = (
+        model.fork(base, prompt.len())?,
+        model.fork(base, prompt.len())?,
+    );
     let mut rows = Vec::new();
     for (depth, token) in tokens[..20].iter().enumerate() {
         let parent = (2 * depth).checked_sub(2);
-        let row = |token| Row { slot: tree, token, parent };
+        let row = |token| Row {
+            slot: tree,
+            token,
+            parent,
+        };
         rows.extend([row(*token), row(token + 1)]);
     }
     rows.extend(Row::chain(other, &tokens[..5]));

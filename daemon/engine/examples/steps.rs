@@ -1,8 +1,9 @@
 //! Times steps of a model as it is told to, so that another program can do so in turn with ours:
 //! `benches/peer.py` sets it beside llama.cpp.
 //!
-//! `cargo run --release -p tandem-engine --example steps -- MODEL.gguf [THREADS|cuda|cuda-launches|metal]` reads one order
-//! per line and answers each with one line of seconds; `cuda-launches` starts every kernel by itself:
+//! `cargo run --release -p tandem-engine --example steps -- MODEL.gguf [THREADS|cuda|metal]` reads one order per line
+//! and answers each with one line of seconds. `cuda-launches` starts every kernel by itself, `cuda-overlap` before the one
+//! before it has ended, and `cuda-launches-overlap` both:
 //!
 //! ```text
 //! step ROWS TIMES CONTEXT   so many steps of so many rows, all of whose logits are wanted, after CONTEXT positions
@@ -88,21 +89,27 @@ fn token(at: usize) -> TokenId {
 
 /// Loads the model onto a device.
 fn open(device: &str, gguf: &Gguf) -> Result<Box<dyn LanguageModel>, Box<dyn Error>> {
-    fn load<B: Backend>(
-        backend: B,
-        gguf: &Gguf,
-    ) -> Result<Box<dyn LanguageModel>, Box<dyn Error>> {
-        Ok(Box::new(Decoder::load(backend, gguf, POSITIONS, &mut |_| {})?))
+    fn load<B: Backend>(backend: B, gguf: &Gguf) -> Result<Box<dyn LanguageModel>, Box<dyn Error>> {
+        Ok(Box::new(Decoder::load(
+            backend,
+            gguf,
+            POSITIONS,
+            &mut |_| {},
+        )?))
     }
     match device {
         "metal" => load(CandleBackend::metal()?, gguf),
         "cuda (candle)" => load(CandleBackend::cuda()?, gguf),
         #[cfg(feature = "cuda")]
-        "cuda" => load(tandem_engine::backend::cuda::CudaBackend::new()?, gguf),
-        #[cfg(feature = "cuda")]
-        "cuda-launches" => {
-            let backend = tandem_engine::backend::cuda::CudaBackend::new()?;
-            load(backend.without_graphs(), gguf)
+        name if name.starts_with("cuda") => {
+            let options = tandem_engine::backend::cuda::Options {
+                graphs: !name.contains("launches"),
+                overlap: name.contains("overlap"),
+            };
+            load(
+                tandem_engine::backend::cuda::CudaBackend::with(options)?,
+                gguf,
+            )
         }
         threads => load(CpuBackend::new(threads.parse()?), gguf),
     }

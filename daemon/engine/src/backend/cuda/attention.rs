@@ -88,13 +88,20 @@ impl Counters {
 
 impl CudaBackend {
     /// Puts the plan where the kernels find it, once for all layers of a pass.
-    fn planned(&self, plan: &RowPlan, caches: &[CudaCache]) -> Result<(u64, u64, usize), BackendError> {
+    fn planned(
+        &self,
+        plan: &RowPlan,
+        caches: &[CudaCache],
+    ) -> Result<(u64, u64, usize), BackendError> {
         let mut recorder = self.recorder.borrow_mut();
         let mut known = self.planned.borrow_mut();
         let same = known.as_ref().filter(|known| {
             known.flushes == recorder.flushes()
                 && known.plan == *plan
-                && known.caches.iter().eq(caches.iter().map(|cache| &cache.data.pointer))
+                && known
+                    .caches
+                    .iter()
+                    .eq(caches.iter().map(|cache| &cache.data.pointer))
         });
         if let Some(known) = same {
             return Ok((known.rows, known.ancestors, known.chunks));
@@ -179,7 +186,9 @@ impl CudaBackend {
         };
         let grid = [params.heads + shape.kv_heads, keys.rows, 1];
         let threads = (shape.head_dim / 2).next_multiple_of(32);
-        self.recorder.borrow_mut().launch(self.kernels.store, grid, threads, &arguments);
+        self.recorder
+            .borrow_mut()
+            .launch(self.kernels.store, grid, threads, &arguments);
         Ok(planned)
     }
 
@@ -205,7 +214,10 @@ impl CudaBackend {
             1 => None,
             _ => {
                 let each = (2 + shape.head_dim) * size_of::<f32>();
-                Some(self.pool.take(queries.rows * params.heads * chunks * each)?)
+                Some(
+                    self.pool
+                        .take(queries.rows * params.heads * chunks * each)?,
+                )
             }
         };
         let arguments = AttendArgs {
@@ -223,7 +235,9 @@ impl CudaBackend {
             chunks: chunks as i32,
         };
         let grid = [chunks, per_row, queries.rows];
-        self.recorder.borrow_mut().launch(self.kernels.attend, grid, CHUNK, &arguments);
+        self.recorder
+            .borrow_mut()
+            .launch(self.kernels.attend, grid, CHUNK, &arguments);
         Ok(out)
     }
 

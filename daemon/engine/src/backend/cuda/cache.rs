@@ -77,7 +77,12 @@ impl CudaBackend {
             head_dim: cache.shape.head_dim as i32,
         };
         let mut recorder = self.recorder.borrow_mut();
-        recorder.launch(self.kernels.copy, [lines(cache.shape), 1, 1], 256, &arguments);
+        recorder.launch(
+            self.kernels.copy,
+            [lines(cache.shape), 1, 1],
+            256,
+            &arguments,
+        );
         recorder.flush()?;
         Ok(copy)
     }
@@ -102,7 +107,12 @@ impl CudaBackend {
             head_dim: cache.shape.head_dim as i32,
         };
         let threads = cache.shape.head_dim.next_multiple_of(32);
-        recorder.launch(self.kernels.keep, [lines(cache.shape), 1, 1], threads, &arguments);
+        recorder.launch(
+            self.kernels.keep,
+            [lines(cache.shape), 1, 1],
+            threads,
+            &arguments,
+        );
         recorder.flush()
     }
 }

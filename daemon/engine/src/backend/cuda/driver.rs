@@ -38,6 +38,8 @@ pub(super) struct Launch {
     pub(super) block: u32,
     /// Where its arguments begin, in words of 8 bytes.
     pub(super) arguments: usize,
+    /// Whether it may start while the kernel before it ends, for which it waits itself.
+    pub(super) overlapping: bool,
 }
 
 /// The first device, and a stream on it.
@@ -48,6 +50,8 @@ pub(super) struct Gpu {
     stream: sys::CUstream,
     /// Of the device.
     pub(super) multiprocessors: usize,
+    /// Whether a kernel can start while the one before it ends.
+    pub(super) overlaps: bool,
 }
 
 // SAFETY: the handles may be used by any thread; every call makes the context current on its own.
@@ -56,7 +60,7 @@ unsafe impl Send for Gpu {}
 unsafe impl Sync for Gpu {}
 
 /// Says what the driver said.
-fn failed(error: DriverError) -> BackendError {
+pub(super) fn failed(error: DriverError) -> BackendError {
     BackendError::Device {
         device: "cuda",
         reason: format!("the driver says {error:?}"),
@@ -81,20 +85,23 @@ impl Gpu {
         let gpu = unsafe {
             let context = result::primary_ctx::retain(device).map_err(failed)?;
             result::ctx::set_current(context).map_err(failed)?;
-            let count = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+            let attribute = |name| result::device::get_attribute(device, name).map_err(failed);
+            use sys::CUdevice_attribute as Attribute;
             Self {
                 device,
                 context,
                 stream: result::stream::create(result::stream::StreamKind::NonBlocking)
                     .map_err(failed)?,
-                multiprocessors: result::device::get_attribute(device, count).map_err(failed)?
+                multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?
                     as usize,
+                overlaps: attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)? >= 9,
             }
         };
         Ok(Arc::new(gpu))
     }
 
-    fn enter(&self) -> Result<(), BackendError> {
+    /// Makes the device the calling thread's.
+    pub(super) fn enter(&self) -> Result<(), BackendError> {
         // SAFETY: the context is retained while `self` lives.
         unsafe { result::ctx::set_current(self.context) }.map_err(failed)
     }
@@ -164,24 +171,46 @@ impl Gpu {
     }
 
     /// Starts kernels one after another; each takes one struct, out of `arguments`.
-    pub(super) fn launch(&self, launches: &[Launch], arguments: &[u64]) -> Result<(), BackendError> {
+    pub(super) fn launch(
+        &self,
+        launches: &[Launch],
+        arguments: &[u64],
+    ) -> Result<(), BackendError> {
         self.enter()?;
         for launch in launches {
             let argument: *const u64 = &raw const arguments[launch.arguments];
             let [x, y, z] = launch.grid;
             let mut parameters = [argument.cast_mut().cast::<c_void>()];
+            let mut attribute = sys::CUlaunchAttribute {
+                id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                pad: [0; 4],
+                value: sys::CUlaunchAttributeValue {
+                    programmaticStreamSerializationAllowed: 1,
+                },
+            };
+            let config = sys::CUlaunchConfig {
+                gridDimX: x,
+                gridDimY: y,
+                gridDimZ: z,
+                blockDimX: launch.block,
+                blockDimY: 1,
+                blockDimZ: 1,
+                sharedMemBytes: 0,
+                hStream: self.stream,
+                attrs: &raw mut attribute,
+                numAttrs: launch.overlapping.into(),
+            };
             // SAFETY: who recorded the launch took the struct that the kernel takes, with pointers that are valid in the
             // stream's order.
             unsafe {
-                result::launch_kernel(
+                sys::cuLaunchKernelEx(
+                    &raw const config,
                     launch.function.0,
-                    (x, y, z),
-                    (launch.block, 1, 1),
-                    0,
-                    self.stream,
-                    &mut parameters,
+                    parameters.as_mut_ptr(),
+                    std::ptr::null_mut(),
                 )
             }
+            .result()
             .map_err(failed)?;
         }
         Ok(())
@@ -223,49 +252,6 @@ impl Drop for Gpu {
         unsafe {
             let _ = result::stream::destroy(self.stream);
             let _ = result::primary_ctx::release(self.device);
-        }
-    }
-}
-
-/// Host memory that the device reaches by itself, for results.
-#[derive(Debug)]
-pub(super) struct Pinned {
-    gpu: Arc<Gpu>,
-    pointer: *mut f32,
-    len: usize,
-}
-
-// SAFETY: it owns its memory.
-unsafe impl Send for Pinned {}
-
-impl Pinned {
-    pub(super) fn new(gpu: &Arc<Gpu>, len: usize) -> Result<Self, BackendError> {
-        gpu.enter()?;
-        let bytes = len.max(1) * size_of::<f32>();
-        // SAFETY: zeros are floats, and the memory is set before it is used.
-        let pointer = unsafe {
-            let pointer = result::malloc_host(bytes, 0).map_err(failed)?;
-            std::ptr::write_bytes(pointer.cast::<u8>(), 0, bytes);
-            pointer.cast()
-        };
-        Ok(Self {
-            gpu: Arc::clone(gpu),
-            pointer,
-            len,
-        })
-    }
-
-    pub(super) fn floats(&mut self) -> &mut [f32] {
-        // SAFETY: so many floats were allocated and set, and the borrow is exclusive.
-        unsafe { std::slice::from_raw_parts_mut(self.pointer, self.len) }
-    }
-}
-
-impl Drop for Pinned {
-    fn drop(&mut self) {
-        if self.gpu.synchronize().is_ok() {
-            // SAFETY: it was allocated so and nobody uses it any more.
-            let _ = unsafe { result::free_host(self.pointer.cast()) };
         }
     }
 }

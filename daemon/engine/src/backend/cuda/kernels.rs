@@ -96,7 +96,10 @@ impl Kernels {
             "pack_half",
         ];
         let packing = packing.into_iter().map(|name| Ok((name, pack(name)?)));
-        let (rows, attention) = (gpu.load(compiled!("rows"))?, gpu.load(compiled!("attention"))?);
+        let (rows, attention) = (
+            gpu.load(compiled!("rows"))?,
+            gpu.load(compiled!("attention"))?,
+        );
         Ok(Self {
             products: products.try_into().expect("one per kind"),
             packing: packing.collect::<Result<_, BackendError>>()?,

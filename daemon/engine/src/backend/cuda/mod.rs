@@ -10,6 +10,7 @@ mod cache;
 mod driver;
 mod kernels;
 mod memory;
+mod pinned;
 mod products;
 mod recorder;
 mod rows;
@@ -20,9 +21,11 @@ use std::sync::Arc;
 
 use attention::{Counters, Planned};
 pub use cache::CudaCache;
-use driver::{Gpu, Pinned, bytes};
+use driver::{Gpu, bytes};
 use kernels::Kernels;
 use memory::{Buffer, Pool};
+use pinned::Pinned;
+pub use recorder::Options;
 use recorder::Recorder;
 pub use rows::CudaHidden;
 pub use weights::{CudaMatrix, CudaVector};
@@ -50,8 +53,8 @@ pub struct CudaBackend {
     recorder: RefCell<Recorder>,
     planned: RefCell<Option<Planned>>,
     counters: RefCell<Counters>,
-    /// Where logits arrive.
-    arrivals: RefCell<Option<Pinned>>,
+    /// Where logits arrive, one for each buffer that callers have at once.
+    arrivals: RefCell<Vec<Arc<Pinned>>>,
 }
 
 impl CudaBackend {
@@ -60,23 +63,38 @@ impl CudaBackend {
     /// # Errors
     /// Where there is none, or it is too old.
     pub fn new() -> Result<Self, BackendError> {
+        Self::with(Options {
+            graphs: true,
+            overlap: false,
+        })
+    }
+
+    /// The same, with kernels started as told: what each way saves is to be measured.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with(options: Options) -> Result<Self, BackendError> {
         let gpu = Gpu::open()?;
         Ok(Self {
             kernels: Kernels::load(&gpu)?,
             pool: Pool::new(&gpu),
-            recorder: RefCell::new(Recorder::new(&gpu)?),
+            recorder: RefCell::new(Recorder::new(&gpu, options)?),
             planned: RefCell::new(None),
             counters: RefCell::new(Counters::none()),
-            arrivals: RefCell::new(None),
+            arrivals: RefCell::default(),
             gpu,
         })
     }
 
-    /// The same, starting every kernel by itself: what graphs save is the difference.
-    #[must_use]
-    pub fn without_graphs(self) -> Self {
-        self.recorder.borrow_mut().use_graphs(false);
-        self
+    /// Memory for so many logits that no caller has any more.
+    fn arrivals(&self, len: usize) -> Result<Arc<Pinned>, BackendError> {
+        let mut all = self.arrivals.borrow_mut();
+        let free = all.iter_mut().position(|held| Arc::get_mut(held).is_some());
+        let held = free.map(|free| all.swap_remove(free));
+        match held.filter(|held| held.len() >= len) {
+            Some(held) => Ok(held),
+            None => Ok(Arc::new(Pinned::new(&self.gpu, len.next_power_of_two())?)),
+        }
     }
 }
 
@@ -242,13 +260,14 @@ impl Backend for CudaBackend {
         let logits = self.multiply(&normed, &[(head, None)])?;
         self.recorder.borrow_mut().flush()?;
         let len = rows.len() * head.outputs;
-        let mut arrivals = self.arrivals.borrow_mut();
-        if arrivals.as_mut().is_none_or(|held| held.floats().len() < len) {
-            *arrivals = Some(Pinned::new(&self.gpu, len.next_power_of_two())?);
-        }
-        let arrived = arrivals.as_mut().expect("just made").floats();
-        self.gpu.download(logits[0].data.pointer, &mut arrived[..len])?;
-        out.reset(rows.len(), head.outputs)?.copy_from_slice(&arrived[..len]);
+        // What the caller had is given back first.
+        out.reset(0, 0)?;
+        let mut arrived = self.arrivals(len)?;
+        let to = Arc::get_mut(&mut arrived).expect("nobody else has it");
+        self.gpu
+            .download(logits[0].data.pointer, &mut to.floats_mut()[..len])?;
+        self.arrivals.borrow_mut().push(Arc::clone(&arrived));
+        out.lend(rows.len(), head.outputs, arrived);
         Ok(())
     }
 }

@@ -1,10 +1,10 @@
 //! Products of rows and matrices: which kernels, over what.
 
+use super::CudaBackend;
 use super::kernels::{SHAPES, Shape};
 use super::memory::Buffer;
 use super::rows::CudaHidden;
 use super::weights::{CudaMatrix, CudaVector};
-use super::CudaBackend;
 use crate::backend::{Activation, BackendError};
 
 /// Warps of a block.
@@ -104,7 +104,11 @@ impl CudaBackend {
             return self.halve(&pair[0], Some((&pair[1], activation)), GATED_DIVISOR);
         }
         let out = self.halves(x.rows, gate.outputs, GATED_DIVISOR)?;
-        let maps = [map(gate, None, &out.data), map(up, None, &out.data), Map::default()];
+        let maps = [
+            map(gate, None, &out.data),
+            map(up, None, &out.data),
+            Map::default(),
+        ];
         self.product(x, gate, maps, &[gate.tiles], Some(activation));
         Ok(out)
     }
@@ -124,11 +128,15 @@ impl CudaBackend {
             out: out.data.pointer,
             factor: divisor.recip(),
             count: count as i32,
-            gelu: up.is_some_and(|(_, activation)| activation == Activation::Gelu).into(),
+            gelu: up
+                .is_some_and(|(_, activation)| activation == Activation::Gelu)
+                .into(),
             none: 0,
         };
         let grid = [count.div_ceil(256), 1, 1];
-        self.recorder.borrow_mut().launch(self.kernels.halve, grid, 256, &arguments);
+        self.recorder
+            .borrow_mut()
+            .launch(self.kernels.halve, grid, 256, &arguments);
         Ok(out)
     }
 
@@ -152,14 +160,20 @@ impl CudaBackend {
         };
         let (index, grid) = choose(x.rows, tiles, gated.is_some(), self.gpu.multiprocessors);
         let function = self.kernels.product(like.kind, index);
-        self.recorder.borrow_mut().launch(function, grid, 32 * WARPS, &arguments);
+        self.recorder
+            .borrow_mut()
+            .launch(function, grid, 32 * WARPS, &arguments);
     }
 }
 
 /// Blocks along the outputs.
 fn blocks(shape: Shape, tiles: &[usize]) -> usize {
     let warps = WARPS / shape.sharing;
-    let each = if shape.gated { warps } else { shape.tiles * warps };
+    let each = if shape.gated {
+        warps
+    } else {
+        shape.tiles * warps
+    };
     tiles.iter().map(|tiles| tiles.div_ceil(each)).sum()
 }
 
@@ -182,7 +196,8 @@ fn choose(rows: usize, tiles: &[usize], gated: bool, busy: usize) -> (usize, [us
         10 * x * y >= 9 * busy
     };
     let found = fitting.clone().find(|(_, shape)| enough(shape));
-    let (index, shape) = found.or(fitting.last()).expect("every number of rows has a shape");
+    let (index, shape) = found
+        .or(fitting.last())
+        .expect("every number of rows has a shape");
     (index, grid(*shape))
 }
-

@@ -36,11 +36,20 @@ pub(super) struct Recorder {
     room: Buffer,
     known: Vec<Known>,
     flushes: u64,
-    graphs: bool,
+    options: Options,
+}
+
+/// How kernels are started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Steps that were seen before are started as one graph.
+    pub graphs: bool,
+    /// Kernels may start while the one before them ends, where the device can.
+    pub overlap: bool,
 }
 
 impl Recorder {
-    pub(super) fn new(gpu: &Arc<Gpu>) -> Result<Self, BackendError> {
+    pub(super) fn new(gpu: &Arc<Gpu>, options: Options) -> Result<Self, BackendError> {
         Ok(Self {
             gpu: Arc::clone(gpu),
             now: Launches::default(),
@@ -48,13 +57,11 @@ impl Recorder {
             room: Buffer::new(gpu, UPLOAD)?,
             known: Vec::new(),
             flushes: 0,
-            graphs: true,
+            options: Options {
+                overlap: options.overlap && gpu.overlaps,
+                ..options
+            },
         })
-    }
-
-    /// Whether steps are replayed as graphs, as they are at first.
-    pub(super) fn use_graphs(&mut self, graphs: bool) {
-        self.graphs = graphs;
     }
 
     /// Counts the flushes: what was uploaded before the last one is gone.
@@ -92,6 +99,7 @@ impl Recorder {
             grid: grid.map(|extent| extent as u32),
             block: block as u32,
             arguments: self.now.arguments.len(),
+            overlapping: self.options.overlap,
         });
         self.now.arguments.extend(words(arguments));
     }
@@ -115,7 +123,7 @@ impl Recorder {
             arguments,
         } = &self.now;
         // A few launches are as quick as a graph.
-        if !self.graphs || launches.len() < 8 {
+        if !self.options.graphs || launches.len() < 8 {
             return self.gpu.launch(launches, arguments);
         }
         let same = |known: &&mut Known| {
@@ -130,7 +138,11 @@ impl Recorder {
             return self.gpu.replay(known.graph.insert(graph));
         }
         if self.known.len() >= REMEMBERED {
-            let oldest = self.known.iter().enumerate().min_by_key(|(_, known)| known.used);
+            let oldest = self
+                .known
+                .iter()
+                .enumerate()
+                .min_by_key(|(_, known)| known.used);
             if let Some((oldest, _)) = oldest {
                 self.gpu.synchronize()?;
                 self.known.swap_remove(oldest);

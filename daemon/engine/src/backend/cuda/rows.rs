@@ -148,7 +148,12 @@ impl CudaBackend {
             _ => x.rows,
         };
         let mut recorder = self.recorder.borrow_mut();
-        recorder.launch(self.kernels.norm, [count, 1, 1], threads(x.width), &arguments);
+        recorder.launch(
+            self.kernels.norm,
+            [count, 1, 1],
+            threads(x.width),
+            &arguments,
+        );
     }
 
     /// Adds what is still to be added.
@@ -188,7 +193,12 @@ impl CudaBackend {
             };
             arguments.sources[..chunk.len()].copy_from_slice(chunk);
             let mut recorder = self.recorder.borrow_mut();
-            recorder.launch(self.kernels.gather, [chunk.len(), 1, 1], threads(width), &arguments);
+            recorder.launch(
+                self.kernels.gather,
+                [chunk.len(), 1, 1],
+                threads(width),
+                &arguments,
+            );
         }
         Ok(out)
     }
@@ -215,5 +225,4 @@ impl CudaBackend {
         recorder.launch(self.kernels.embed, grid, threads(table.inputs), &arguments);
         Ok(out)
     }
-
 }

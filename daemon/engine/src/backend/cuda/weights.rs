@@ -28,12 +28,8 @@ pub(super) enum Kind {
 
 impl Kind {
     /// Every kind, in the order of the kernels.
-    pub(super) const ALL: [Self; 4] = [
-        Self::Q4Affine,
-        Self::Q4Centred,
-        Self::Q8Centred,
-        Self::Half,
-    ];
+    pub(super) const ALL: [Self; 4] =
+        [Self::Q4Affine, Self::Q4Centred, Self::Q8Centred, Self::Half];
 
     /// Bytes of a tile and step, and of its scales.
     fn bytes(self) -> (usize, usize) {

@@ -40,6 +40,8 @@ struct StoreArgs {
 
 // A block takes one head of one row, a thread one pair of elements; of a key's head its value's too.
 extern "C" __global__ void store(const __grid_constant__ StoreArgs args) {
+    let_next_start();
+    wait_for_others();
     __shared__ float sums[8];
     const Row row = args.rows[blockIdx.y];
     const int half_dim = args.head_dim / 2, i = threadIdx.x;
@@ -116,6 +118,8 @@ __device__ inline float block_add(float v, float *shared) {
 }
 
 extern "C" __global__ void __launch_bounds__(CHUNK) attend(const __grid_constant__ AttendArgs args) {
+    let_next_start();
+    wait_for_others();
     __shared__ float q[SHARE][WIDEST], weight[SHARE][CHUNK], sums[SHARE][2 * CHUNK], warps[4];
     __shared__ int places[CHUNK];
     __shared__ bool last;

@@ -25,6 +25,19 @@ template <int KIND> __host__ __device__ constexpr int scale_bytes() {
     return KIND == HALF ? 0 : KIND == Q4_CENTRED ? 64 : 128;
 }
 
+// A kernel may be started while the one before it ends, where it says so: it must not touch what others write before it
+// has waited. Every kernel waits, so what an earlier one wrote is there as well.
+__device__ inline void wait_for_others() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+__device__ inline void let_next_start() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 __device__ inline uint32_t bits(half2 x) { return *reinterpret_cast<uint32_t *>(&x); }
 __device__ inline half2 halves(uint32_t x) { return *reinterpret_cast<half2 *>(&x); }
 

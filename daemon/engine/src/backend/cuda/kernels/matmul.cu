@@ -77,6 +77,20 @@ template <int KIND, int NT, int RT, int KW, bool GATED> __device__ inline void m
         x[n] = args.x + (size_t)(there[n] ? column : 0) * args.inputs + 16 * t;
     }
 
+    let_next_start();
+    // The weights are nobody's output: the first of them are on their way while others end.
+    Raw<KIND> raw[AHEAD][RT];
+    {
+        const int begin = args.steps * (kw * PER_WARP) / SPANS, end = args.steps * (kw * PER_WARP + 1) / SPANS;
+#pragma unroll
+        for (int u = 0; u < AHEAD; u++) {
+            if (begin + u >= end) continue;
+#pragma unroll
+            for (int r = 0; r < RT; r++) raw[u][r].load(quants[r], scales[r], chunk0[r] + begin + u, lane);
+        }
+    }
+    wait_for_others();
+
     float sum[RT][NT][4], before[PER_WARP > 1 ? RT : 1][PER_WARP > 1 ? NT : 1][4];
 #pragma unroll
     for (int s = 0; s < PER_WARP; s++) {
@@ -89,11 +103,10 @@ template <int KIND, int NT, int RT, int KW, bool GATED> __device__ inline void m
         const int span = kw * PER_WARP + s;
         const int begin = args.steps * span / SPANS, end = args.steps * (span + 1) / SPANS;
         for (int step = begin; step < end; step += AHEAD) {
-            Raw<KIND> raw[AHEAD][RT];
             uint4 b[AHEAD][NT][2];
 #pragma unroll
             for (int u = 0; u < AHEAD; u++) {
-                if (step + u >= end) continue;
+                if (step + u >= end || (s == 0 && step == begin)) continue;
 #pragma unroll
                 for (int r = 0; r < RT; r++) raw[u][r].load(quants[r], scales[r], chunk0[r] + step + u, lane);
             }

@@ -104,7 +104,10 @@ template <class F> __device__ inline void pack(const PackArgs &args) {
 }
 
 #define PACK(FORMAT)                                                                                                    \
-    extern "C" __global__ void pack_##FORMAT(const __grid_constant__ PackArgs args) { pack<FORMAT>(args); }
+    extern "C" __global__ void pack_##FORMAT(const __grid_constant__ PackArgs args) {                                      \
+        wait_for_others();                                                                                              \
+        pack<FORMAT>(args);                                                                                             \
+    }
 PACK(Q4_0)
 PACK(Q4_1)
 PACK(Q5_0)
@@ -113,6 +116,8 @@ PACK(Q4_K)
 PACK(Q6_K)
 
 extern "C" __global__ void pack_half(const __grid_constant__ PackArgs args) {
+    let_next_start();
+    wait_for_others();
     const size_t at = (size_t)blockIdx.x * blockDim.x + threadIdx.x, chunk = at / 32;
     if (chunk >= (size_t)args.tiles * args.steps) return;
     const int lane = at % 32, g = lane >> 2, t = lane & 3;

@@ -26,6 +26,8 @@ struct NormArgs {
 };
 
 extern "C" __global__ void rms_norm(const __grid_constant__ NormArgs args) {
+    let_next_start();
+    wait_for_others();
     const size_t row = args.rows ? args.rows[blockIdx.x] : blockIdx.x;
     float *x = args.x + row * args.width;
     const float *y = args.y ? args.y + row * args.width : nullptr;
@@ -62,6 +64,8 @@ struct EmbedArgs {
 };
 
 extern "C" __global__ void embed(const __grid_constant__ EmbedArgs args) {
+    let_next_start();
+    wait_for_others();
     const uint32_t token = args.tokens[blockIdx.x];
     const int r = token % 16, g = r % 8, upper = r / 8;
     for (int k = threadIdx.x; k < args.width; k += blockDim.x) {
@@ -95,6 +99,8 @@ struct GatherArgs {
 };
 
 extern "C" __global__ void gather(const __grid_constant__ GatherArgs args) {
+    let_next_start();
+    wait_for_others();
     const float *from = args.sources[blockIdx.x];
     for (int i = threadIdx.x; i < args.width; i += blockDim.x) args.out[(size_t)blockIdx.x * args.width + i] = from[i];
 }
@@ -110,6 +116,8 @@ struct HalveArgs {
 
 // Rows as halves; with `up`, activation(x) * up.
 extern "C" __global__ void halve(const __grid_constant__ HalveArgs args) {
+    let_next_start();
+    wait_for_others();
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= args.count) return;
     float x = args.x[i];
@@ -131,6 +139,8 @@ struct KeepArgs {
 
 // Offsets ascend and none is below its place, so that a thread that takes them in order overwrites nothing unread.
 extern "C" __global__ void keep(const __grid_constant__ KeepArgs args) {
+    let_next_start();
+    wait_for_others();
     half *line = args.cache + (size_t)blockIdx.x * args.capacity * args.head_dim;
     for (int i = 0; i < args.count; i++)
         for (int d = threadIdx.x; d < args.head_dim; d += blockDim.x)
@@ -147,6 +157,8 @@ struct CopyArgs {
 };
 
 extern "C" __global__ void copy_positions(const __grid_constant__ CopyArgs args) {
+    let_next_start();
+    wait_for_others();
     const half *from = args.source + (size_t)blockIdx.x * args.source_capacity * args.head_dim;
     half *to = args.target + (size_t)blockIdx.x * args.target_capacity * args.head_dim;
     for (size_t i = threadIdx.x; i < (size_t)args.positions * args.head_dim; i += blockDim.x) to[i] = from[i];
