@@ -6,10 +6,19 @@ use super::driver::{Function, Gpu};
 use super::weights::Kind;
 use crate::backend::BackendError;
 
+/// The bytes of a compiled file, aligned as the driver reads them.
 macro_rules! compiled {
-    ($name:literal) => {
-        include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".fatbin"))
-    };
+    ($name:literal) => {{
+        #[repr(align(64))]
+        struct Image<T: ?Sized>(T);
+        static IMAGE: &Image<[u8]> = &Image(*include_bytes!(concat!(
+            env!("OUT_DIR"),
+            "/",
+            $name,
+            ".fatbin"
+        )));
+        &IMAGE.0
+    }};
 }
 
 /// How a product is cut: groups of 8 rows and tiles of 16 outputs that a warp takes, warps that share the tiles, and

@@ -70,6 +70,9 @@ struct GatherArgs {
     none: i32,
 }
 
+/// The widest row: a block's threads hold 16 elements each.
+const WIDEST: usize = 16 << 10;
+
 /// Threads for a row: each a few elements.
 fn threads(width: usize) -> usize {
     width.div_ceil(4).next_multiple_of(32).clamp(64, 1024)
@@ -209,6 +212,12 @@ impl CudaBackend {
         tokens: &[TokenId],
         scale: f32,
     ) -> Result<CudaHidden, BackendError> {
+        if table.inputs > WIDEST {
+            return Err(BackendError::Unsupported(format!(
+                "rows of {} elements on CUDA devices; they may have up to {WIDEST}",
+                table.inputs
+            )));
+        }
         let out = self.floats(tokens.len(), table.inputs)?;
         let mut recorder = self.recorder.borrow_mut();
         let arguments = EmbedArgs {

@@ -101,26 +101,22 @@ struct AttendArgs {
     int chunks; // that partials have room for
 };
 
-__device__ inline float block_max(float v, float *shared) {
-    for (int s = 16; s > 0; s /= 2) v = fmaxf(v, __shfl_xor_sync(0xffffffff, v, s));
-    __syncthreads();
-    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = v;
-    __syncthreads();
-    return fmaxf(fmaxf(shared[0], shared[1]), fmaxf(shared[2], shared[3]));
-}
-
-__device__ inline float block_add(float v, float *shared) {
-    for (int s = 16; s > 0; s /= 2) v += __shfl_xor_sync(0xffffffff, v, s);
-    __syncthreads();
-    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = v;
-    __syncthreads();
-    return (shared[0] + shared[1]) + (shared[2] + shared[3]);
+// Eight elements of a key or value.
+__device__ inline void eight(const uint4 raw, float *out) {
+    const uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
+#pragma unroll
+    for (int p = 0; p < 4; p++) {
+        const float2 v = __half22float2(halves(words[p]));
+        out[2 * p] = v.x;
+        out[2 * p + 1] = v.y;
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(CHUNK) attend(const __grid_constant__ AttendArgs args) {
     let_next_start();
     wait_for_others();
-    __shared__ float q[SHARE][WIDEST], weight[SHARE][CHUNK], sums[SHARE][2 * CHUNK], warps[4];
+    __shared__ __align__(16) float q[SHARE][WIDEST], weight[CHUNK][SHARE], sums[CHUNK * 8][SHARE];
+    __shared__ float warps[2][4][SHARE];
     __shared__ int places[CHUNK];
     __shared__ bool last;
     const Row row = args.rows[blockIdx.z];
@@ -132,76 +128,108 @@ extern "C" __global__ void __launch_bounds__(CHUNK) attend(const __grid_constant
     const int kv_head = blockIdx.y / groups, head0 = kv_head * shared + blockIdx.y % groups * SHARE;
     const int count = min(SHARE, (kv_head + 1) * shared - head0), dim = args.head_dim;
 
-    for (int e = i; e < count * dim; e += CHUNK)
-        q[e / dim][e % dim] = args.q[((size_t)blockIdx.z * args.heads + head0) * dim + e];
+    // Heads that are not there are zero, so that all loops have one shape.
+    for (int e = i; e < SHARE * dim; e += CHUNK)
+        q[e / dim][e % dim] = e < count * dim ? args.q[((size_t)blockIdx.z * args.heads + head0) * dim + e] : 0.0f;
     const int position = chunk * CHUNK + i;
     const bool seen = position >= oldest && position <= row.position;
-    int place = position;
+    int place = seen ? position : row.place;
     if (seen && position >= row.base && row.line >= 0) place = row.base + args.ancestors[row.line + position - row.base];
-    places[i] = seen ? place : row.place;
+    places[i] = place;
     __syncthreads();
 
-    float score[SHARE];
-    for (int h = 0; h < SHARE; h++) score[h] = 0.0f;
-    if (seen) {
-        const half *key = entry(row, args.layer, 0, args.kv_heads, kv_head, place, dim);
-        for (int d = 0; d < dim; d += 8) {
-            const uint4 raw = *reinterpret_cast<const uint4 *>(key + d);
-            const uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
+    float score[SHARE] = {0.0f, 0.0f, 0.0f, 0.0f};
+    const uint4 *key = reinterpret_cast<const uint4 *>(entry(row, args.layer, 0, args.kv_heads, kv_head, place, dim));
+    for (int d = 0; d < dim / 8; d += 8) {
+        uint4 raw[8];
 #pragma unroll
-            for (int p = 0; p < 4; p++) {
-                const float2 k = __half22float2(halves(words[p]));
+        for (int u = 0; u < 8; u++) raw[u] = d + u < dim / 8 ? key[d + u] : make_uint4(0, 0, 0, 0);
 #pragma unroll
-                for (int h = 0; h < SHARE; h++) {
-                    score[h] = fmaf(k.x, q[h][d + 2 * p], score[h]);
-                    score[h] = fmaf(k.y, q[h][d + 2 * p + 1], score[h]);
-                }
+        for (int u = 0; u < 8; u++) {
+            if (d + u >= dim / 8) continue;
+            float k[8];
+            eight(raw[u], k);
+#pragma unroll
+            for (int h = 0; h < SHARE; h++) {
+                const float4 a = reinterpret_cast<const float4 *>(q[h])[(d + u) * 2];
+                const float4 b = reinterpret_cast<const float4 *>(q[h])[(d + u) * 2 + 1];
+                score[h] += k[0] * a.x + k[1] * a.y + k[2] * a.z + k[3] * a.w + k[4] * b.x + k[5] * b.y + k[6] * b.z + k[7] * b.w;
             }
         }
     }
     float most[SHARE], total[SHARE];
-    for (int h = 0; h < count; h++) {
-        most[h] = block_max(seen ? score[h] : -INFINITY, warps);
-        const float w = seen ? __expf(score[h] - most[h]) : 0.0f;
-        weight[h][i] = w;
-        total[h] = block_add(w, warps);
-    }
-    for (int h = count; h < SHARE; h++) weight[h][i] = 0.0f;
-    __syncthreads();
-
-    const int pairs = dim / 2, lanes = CHUNK / pairs, lane = i / pairs, pair = i % pairs;
-    float2 sum[SHARE];
-    for (int h = 0; h < SHARE; h++) sum[h] = make_float2(0.0f, 0.0f);
-    const int upto = min(CHUNK, row.position + 1 - chunk * CHUNK), from = max(0, oldest - chunk * CHUNK);
-    if (lane < lanes) {
-        const half *values = entry(row, args.layer, 1, args.kv_heads, kv_head, 0, dim);
-#pragma unroll 4
-        for (int p = from - from % lanes + lane; p < upto; p += lanes) {
-            const float2 v = __half22float2(*reinterpret_cast<const half2 *>(values + (size_t)places[p] * dim + 2 * pair));
 #pragma unroll
-            for (int h = 0; h < SHARE; h++) {
-                sum[h].x = fmaf(weight[h][p], v.x, sum[h].x);
-                sum[h].y = fmaf(weight[h][p], v.y, sum[h].y);
+    for (int h = 0; h < SHARE; h++) {
+        float v = seen ? score[h] : -INFINITY;
+        for (int s = 16; s > 0; s /= 2) v = fmaxf(v, __shfl_xor_sync(0xffffffff, v, s));
+        if (i % 32 == 0) warps[0][i / 32][h] = v;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int h = 0; h < SHARE; h++) {
+        most[h] = fmaxf(fmaxf(warps[0][0][h], warps[0][1][h]), fmaxf(warps[0][2][h], warps[0][3][h]));
+        float v = seen ? __expf(score[h] - most[h]) : 0.0f;
+        weight[i][h] = v;
+        for (int s = 16; s > 0; s /= 2) v += __shfl_xor_sync(0xffffffff, v, s);
+        if (i % 32 == 0) warps[1][i / 32][h] = v;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int h = 0; h < SHARE; h++)
+        total[h] = (warps[1][0][h] + warps[1][1][h]) + (warps[1][2][h] + warps[1][3][h]);
+
+    // Each thread takes eight elements of every so-manieth position.
+    const int octets = dim / 8, lanes = CHUNK / octets, lane = i / octets, octet = i % octets;
+    float sum[8][SHARE];
+#pragma unroll
+    for (int e = 0; e < 8; e++)
+#pragma unroll
+        for (int h = 0; h < SHARE; h++) sum[e][h] = 0.0f;
+    const uint4 *values = reinterpret_cast<const uint4 *>(entry(row, args.layer, 1, args.kv_heads, kv_head, 0, dim));
+    for (int p0 = lane; p0 < CHUNK && lane < lanes; p0 += 8 * lanes) {
+        uint4 raw[8];
+#pragma unroll
+        for (int u = 0; u < 8; u++) {
+            const int p = p0 + u * lanes;
+            raw[u] = p < CHUNK ? values[(size_t)places[p] * octets + octet] : make_uint4(0, 0, 0, 0);
+        }
+#pragma unroll
+        for (int u = 0; u < 8; u++) {
+            const int p = p0 + u * lanes;
+            if (p >= CHUNK) continue;
+            float v[8];
+            eight(raw[u], v);
+            const float4 w = *reinterpret_cast<const float4 *>(weight[p]);
+#pragma unroll
+            for (int e = 0; e < 8; e++) {
+                sum[e][0] = fmaf(w.x, v[e], sum[e][0]);
+                sum[e][1] = fmaf(w.y, v[e], sum[e][1]);
+                sum[e][2] = fmaf(w.z, v[e], sum[e][2]);
+                sum[e][3] = fmaf(w.w, v[e], sum[e][3]);
             }
         }
     }
-    for (int h = 0; h < SHARE; h++) {
-        sums[h][2 * i] = sum[h].x;
-        sums[h][2 * i + 1] = sum[h].y;
-    }
+#pragma unroll
+    for (int e = 0; e < 8; e++)
+        *reinterpret_cast<float4 *>(sums[i * 8 + e]) = make_float4(sum[e][0], sum[e][1], sum[e][2], sum[e][3]);
+    if (i == 0)
+        for (int h = 0; h < SHARE; h++) {
+            warps[0][0][h] = most[h];
+            warps[1][0][h] = total[h];
+        }
     __syncthreads();
     for (int e = i; e < count * dim; e += CHUNK) {
         const int h = e / dim, d = e % dim;
         float value = 0.0f;
-        for (int l = 0; l < lanes; l++) value += sums[h][l * dim + d];
+        for (int l = 0; l < lanes; l++) value += sums[l * dim + d][h];
         const size_t at = (size_t)blockIdx.z * args.heads + head0 + h;
         if (chunks == 1) {
-            args.out[at * dim + d] = to_half(value / total[h]);
+            args.out[at * dim + d] = to_half(value / warps[1][0][h]);
         } else {
             float *partial = args.partials + (at * args.chunks + blockIdx.x) * (2 + dim);
             if (d == 0) {
-                partial[0] = most[h];
-                partial[1] = total[h];
+                partial[0] = warps[0][0][h];
+                partial[1] = warps[1][0][h];
             }
             partial[2 + d] = value;
         }

@@ -8,9 +8,10 @@ __device__ inline float block_sum(float v) {
     __syncthreads();
     if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = v;
     __syncthreads();
-    float total = 0.0f;
-    for (int w = 0; w < (blockDim.x + 31) / 32; w++) total += sums[w];
-    return total;
+    const int warps = (blockDim.x + 31) / 32, lane = threadIdx.x % 32;
+    v = lane < warps ? sums[lane] : 0.0f;
+    for (int s = 16; s > 0; s /= 2) v += __shfl_xor_sync(0xffffffff, v, s);
+    return v;
 }
 
 struct NormArgs {
@@ -25,31 +26,60 @@ struct NormArgs {
     int width;
 };
 
+constexpr int HELD = 4; // groups of four elements that a thread of a norm keeps
+
+// A width is a multiple of 4 and at most 4 * HELD * 1024.
 extern "C" __global__ void rms_norm(const __grid_constant__ NormArgs args) {
     let_next_start();
     wait_for_others();
     const size_t row = args.rows ? args.rows[blockIdx.x] : blockIdx.x;
-    float *x = args.x + row * args.width;
-    const float *y = args.y ? args.y + row * args.width : nullptr;
-    float y_factor = 1.0f;
+    const int groups = args.width / 4;
+    float4 *x = reinterpret_cast<float4 *>(args.x + row * args.width);
+    const float4 *y = reinterpret_cast<const float4 *>(args.y + row * args.width);
+    float4 v[HELD], added[HELD], weight[HELD];
+#pragma unroll
+    for (int h = 0; h < HELD; h++) {
+        const int i = threadIdx.x + h * blockDim.x;
+        v[h] = added[h] = weight[h] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        if (i >= groups) continue;
+        v[h] = x[i];
+        if (args.y) added[h] = y[i];
+        if (args.weight) weight[h] = reinterpret_cast<const float4 *>(args.weight)[i];
+    }
     if (args.post) {
         float sum = 0.0f;
-        for (int i = threadIdx.x; i < args.width; i += blockDim.x) sum += y[i] * y[i];
-        y_factor = rsqrtf(block_sum(sum) / args.width + args.post_eps);
+#pragma unroll
+        for (int h = 0; h < HELD; h++)
+            sum += added[h].x * added[h].x + added[h].y * added[h].y + added[h].z * added[h].z + added[h].w * added[h].w;
+        const float factor = rsqrtf(block_sum(sum) / args.width + args.post_eps);
+#pragma unroll
+        for (int h = 0; h < HELD; h++) {
+            const int i = threadIdx.x + h * blockDim.x;
+            if (i >= groups) continue;
+            const float4 p = reinterpret_cast<const float4 *>(args.post)[i];
+            added[h] = make_float4(added[h].x * factor * p.x, added[h].y * factor * p.y, added[h].z * factor * p.z,
+                                   added[h].w * factor * p.w);
+        }
     }
     float sum = 0.0f;
-    for (int i = threadIdx.x; i < args.width; i += blockDim.x) {
-        float v = x[i];
-        if (y) {
-            v += args.post ? y[i] * y_factor * args.post[i] : y[i];
-            x[i] = v;
-        }
-        sum += v * v;
+#pragma unroll
+    for (int h = 0; h < HELD; h++) {
+        const int i = threadIdx.x + h * blockDim.x;
+        v[h] = make_float4(v[h].x + added[h].x, v[h].y + added[h].y, v[h].z + added[h].z, v[h].w + added[h].w);
+        if (args.y && i < groups) x[i] = v[h];
+        sum += v[h].x * v[h].x + v[h].y * v[h].y + v[h].z * v[h].z + v[h].w * v[h].w;
     }
     if (!args.weight) return;
     const float factor = rsqrtf(block_sum(sum) / args.width + args.eps);
-    half *out = args.out + (size_t)blockIdx.x * args.width;
-    for (int i = threadIdx.x; i < args.width; i += blockDim.x) out[i] = to_half(x[i] * factor * args.weight[i]);
+    uint2 *out = reinterpret_cast<uint2 *>(args.out + (size_t)blockIdx.x * args.width);
+#pragma unroll
+    for (int h = 0; h < HELD; h++) {
+        const int i = threadIdx.x + h * blockDim.x;
+        if (i >= groups) continue;
+        const float4 w = weight[h];
+        out[i] = make_uint2(bits(__halves2half2(to_half(v[h].x * factor * w.x), to_half(v[h].y * factor * w.y))),
+                            bits(__halves2half2(to_half(v[h].z * factor * w.z), to_half(v[h].w * factor * w.w))));
+    }
 }
 
 struct EmbedArgs {
