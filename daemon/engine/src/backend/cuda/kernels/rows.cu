@@ -29,7 +29,7 @@ struct NormArgs {
 constexpr int HELD = 4; // groups of four elements that a thread of a norm keeps
 
 // A width is a multiple of 4 and at most 4 * HELD * 1024.
-extern "C" __global__ void rms_norm(const __grid_constant__ NormArgs args) {
+extern "C" __global__ void __launch_bounds__(1024) rms_norm(const __grid_constant__ NormArgs args) {
     let_next_start();
     wait_for_others();
     const size_t row = args.rows ? args.rows[blockIdx.x] : blockIdx.x;
