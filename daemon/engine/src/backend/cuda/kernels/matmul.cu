@@ -44,8 +44,7 @@ __device__ inline float activated(float x, int gelu) {
 template <int KIND, int NT, int RT, int KW, bool GATED> __device__ inline void matmul(const MatmulArgs &args) {
     constexpr int RW = 8 / KW, PER_WARP = SPANS / KW;
     constexpr int AHEAD = KIND == HALF ? 2 : NT == 1 ? (RT == 1 ? 4 : 2) : NT <= 4 ? 2 : 1;
-    // Where a warp has one span, the next weights are loaded while these are multiplied.
-    constexpr bool PREFETCH = NT == 1 && PER_WARP == 1 && KIND != HALF;
+    // Loads in flight are worth less than blocks in flight: loading ahead of these as well was slower, for its registers.
     __shared__ float partial[8][RT][128];
     const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
     const int kw = warp % KW, rw = warp / KW;
@@ -106,21 +105,11 @@ template <int KIND, int NT, int RT, int KW, bool GATED> __device__ inline void m
         const int begin = args.steps * span / SPANS, end = args.steps * (span + 1) / SPANS;
         for (int step = begin; step < end; step += AHEAD) {
             uint4 b[AHEAD][NT][2];
-            Raw<KIND> next[PREFETCH ? AHEAD : 1][RT];
-            if constexpr (PREFETCH) {
 #pragma unroll
-                for (int u = 0; u < AHEAD; u++) {
-                    if (step + AHEAD + u >= end) continue;
+            for (int u = 0; u < AHEAD; u++) {
+                if (step + u >= end || (s == 0 && step == begin)) continue;
 #pragma unroll
-                    for (int r = 0; r < RT; r++) next[u][r].load(quants[r], scales[r], chunk0[r] + step + AHEAD + u, lane);
-                }
-            } else {
-#pragma unroll
-                for (int u = 0; u < AHEAD; u++) {
-                    if (step + u >= end || (s == 0 && step == begin)) continue;
-#pragma unroll
-                    for (int r = 0; r < RT; r++) raw[u][r].load(quants[r], scales[r], chunk0[r] + step + u, lane);
-                }
+                for (int r = 0; r < RT; r++) raw[u][r].load(quants[r], scales[r], chunk0[r] + step + u, lane);
             }
 #pragma unroll
             for (int u = 0; u < AHEAD; u++) {
@@ -151,12 +140,6 @@ template <int KIND, int NT, int RT, int KW, bool GATED> __device__ inline void m
                         multiply(sum[r][n], lower[6], upper[6], lower[7], upper[7], q.z, q.w);
                     }
                 }
-            }
-            if constexpr (PREFETCH) {
-#pragma unroll
-                for (int u = 0; u < AHEAD; u++)
-#pragma unroll
-                    for (int r = 0; r < RT; r++) raw[u][r] = next[u][r];
             }
         }
         if constexpr (PER_WARP > 1) {
