@@ -3,8 +3,8 @@
 //! `cargo run --release -p tandem-engine --example speculation -- TARGET.gguf DRAFT.gguf|EXIT.gguf|- PROMPT.txt…`
 //! An exit adapter makes the target draft for itself; `-` leaves only the search in the text. `ROUNDS`, `TOKENS` and
 //! `THREADS` in the environment choose other than 3, 128 and all; `METHODS` names those to run, such as `plain,goodput`, and
-//! `TEMPERATURE` other than 0 draws the text by a seed, and `PIPELINED` may be `always` or `never`. A text ends where the
-//! model ends it; one of a few tokens says little.
+//! `TEMPERATURE` other than 0 draws the text by a seed, `PIPELINED` may be `always` or `never`, and `DEVICE` and
+//! `DRAFT_DEVICE` may be `cuda` or `metal`. A text ends where the model ends it; one of a few tokens says little.
 //!
 //! Without prompts, paths are read from standard input, a line each, and each is answered by a line: tokens, and tokens per
 //! second of every method. `benches/peer_text.py` measures llama.cpp in between.
@@ -41,6 +41,16 @@ const METHODS: [Method; 7] = [
 fn number<T: FromStr>(name: &str, otherwise: T) -> T {
     let named = std::env::var(name).ok();
     named.map_or(otherwise, |n| n.parse().ok().expect("a number"))
+}
+
+/// The device that a variable names, the CPU where it is not set.
+fn device(name: &str, threads: NonZeroUsize) -> Result<Device, Box<dyn Error>> {
+    match std::env::var(name).as_deref() {
+        Err(_) | Ok("cpu") => Ok(Device::Cpu(threads)),
+        Ok("cuda") => Ok(Device::Cuda),
+        Ok("metal") => Ok(Device::Metal),
+        Ok(other) => Err(format!("{name} is `{other}` and should be cpu, cuda or metal").into()),
+    }
 }
 
 fn draft(path: &str) -> Result<DraftSource, Box<dyn Error>> {
@@ -117,8 +127,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         context_length: Some(4096),
         budget: 64 << 30,
         max_step_rows: 64,
-        device: Device::Cpu(threads),
-        draft_device: None,
+        device: device("DEVICE", threads)?,
+        draft_device: match std::env::var_os("DRAFT_DEVICE") {
+            Some(_) => Some(device("DRAFT_DEVICE", threads)?),
+            None => None,
+        },
         prepared: None,
     };
     let mut engine = Engine::new(

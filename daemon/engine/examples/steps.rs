@@ -1,8 +1,9 @@
-//! Times steps of a model on the cpu backend as it is told to, so that another program can do so in turn with ours:
+//! Times steps of a model as it is told to, so that another program can do so in turn with ours:
 //! `benches/peer.py` sets it beside llama.cpp.
 //!
-//! `cargo run --release -p tandem-engine --example steps -- MODEL.gguf [THREADS]` reads one order per line and answers
-//! each with one line of seconds:
+//! `cargo run --release -p tandem-engine --example steps -- MODEL.gguf [THREADS|cuda|metal]` reads one order per line
+//! and answers each with one line of seconds. `cuda-launches` starts every kernel by itself, `cuda-overlap` before the one
+//! before it has ended, and `cuda-launches-overlap` both:
 //!
 //! ```text
 //! step ROWS TIMES CONTEXT   so many steps of so many rows, all of whose logits are wanted, after CONTEXT positions
@@ -13,10 +14,11 @@
 
 use std::error::Error;
 use std::io::{BufRead, Write};
-use std::num::NonZeroUsize;
 use std::time::Instant;
 
 use tandem_engine::TokenId;
+use tandem_engine::backend::Backend;
+use tandem_engine::backend::candle::CandleBackend;
 use tandem_engine::backend::cpu::CpuBackend;
 use tandem_engine::gguf::Gguf;
 use tandem_engine::model::{Decoder, LanguageModel, Row, Slot};
@@ -25,7 +27,7 @@ use tandem_engine::model::{Decoder, LanguageModel, Row, Slot};
 const POSITIONS: usize = 8192;
 
 struct Timer {
-    model: Decoder<CpuBackend>,
+    model: Box<dyn LanguageModel>,
     slot: Slot,
 }
 
@@ -85,12 +87,40 @@ fn token(at: usize) -> TokenId {
     100 + (37 * at % 800) as TokenId
 }
 
+/// Loads the model onto a device.
+fn open(device: &str, gguf: &Gguf) -> Result<Box<dyn LanguageModel>, Box<dyn Error>> {
+    fn load<B: Backend>(backend: B, gguf: &Gguf) -> Result<Box<dyn LanguageModel>, Box<dyn Error>> {
+        Ok(Box::new(Decoder::load(
+            backend,
+            gguf,
+            POSITIONS,
+            &mut |_| {},
+        )?))
+    }
+    match device {
+        "metal" => load(CandleBackend::metal()?, gguf),
+        "cuda (candle)" => load(CandleBackend::cuda()?, gguf),
+        #[cfg(feature = "cuda")]
+        name if name.starts_with("cuda") => {
+            let options = tandem_engine::backend::cuda::Options {
+                graphs: !name.contains("launches"),
+                overlap: name.contains("overlap"),
+            };
+            load(
+                tandem_engine::backend::cuda::CudaBackend::with(options)?,
+                gguf,
+            )
+        }
+        threads => load(CpuBackend::new(threads.parse()?), gguf),
+    }
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().ok_or("name a GGUF file")?;
-    let threads: NonZeroUsize = arguments.next().as_deref().unwrap_or("2").parse()?;
+    let device = arguments.next().unwrap_or_else(|| "2".to_owned());
     let gguf = Gguf::open(path)?;
-    let mut model = Decoder::load(CpuBackend::new(threads), &gguf, POSITIONS, &mut |_| {})?;
+    let mut model = open(&device, &gguf)?;
     let slot = model.open()?;
     let mut timer = Timer { model, slot };
     println!("ready");

@@ -7,6 +7,8 @@ use tandem_prepared::Image;
 
 use crate::backend::candle::CandleBackend;
 use crate::backend::cpu::{CpuBackend, Pool};
+#[cfg(feature = "cuda")]
+use crate::backend::cuda::CudaBackend;
 use crate::backend::{Backend, BackendError, CacheShape};
 use crate::gguf::Gguf;
 use crate::model::{Decoder, LanguageModel, ModelError};
@@ -26,6 +28,8 @@ pub enum Device {
 pub(crate) enum Hardware {
     Cpu(CpuBackend),
     Gpu(CandleBackend),
+    #[cfg(feature = "cuda")]
+    Cuda(CudaBackend),
 }
 
 impl Hardware {
@@ -34,6 +38,9 @@ impl Hardware {
         match device {
             Device::Cpu(threads) => Ok(Self::Cpu(CpuBackend::on(Pool::shared(threads)))),
             Device::Metal => CandleBackend::metal().map(Self::Gpu),
+            #[cfg(feature = "cuda")]
+            Device::Cuda => CudaBackend::new().map(Self::Cuda),
+            #[cfg(not(feature = "cuda"))]
             Device::Cuda => CandleBackend::cuda().map(Self::Gpu),
         }
     }
@@ -42,6 +49,8 @@ impl Hardware {
         match self {
             Self::Cpu(backend) => backend.name(),
             Self::Gpu(backend) => backend.name(),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(backend) => backend.name(),
         }
     }
 
@@ -49,6 +58,8 @@ impl Hardware {
         match self {
             Self::Cpu(backend) => backend.batch_invariant(),
             Self::Gpu(backend) => backend.batch_invariant(),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(backend) => backend.batch_invariant(),
         }
     }
 
@@ -56,6 +67,8 @@ impl Hardware {
         match self {
             Self::Cpu(backend) => backend.cache_bytes_per_position(shape),
             Self::Gpu(backend) => backend.cache_bytes_per_position(shape),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(backend) => backend.cache_bytes_per_position(shape),
         }
     }
 
@@ -73,6 +86,10 @@ impl Hardware {
                 Box::new(Decoder::load(backend, gguf, context_length, progress)?)
             }
             Self::Gpu(backend) => Box::new(Decoder::load(backend, gguf, context_length, progress)?),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(backend) => {
+                Box::new(Decoder::load(backend, gguf, context_length, progress)?)
+            }
         })
     }
 }

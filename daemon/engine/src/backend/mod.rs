@@ -3,6 +3,8 @@
 
 pub mod candle;
 pub mod cpu;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 mod logits;
 mod plan;
 

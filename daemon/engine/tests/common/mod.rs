@@ -67,11 +67,22 @@ fn model(reference: &ModelRef) -> PathBuf {
 
 const THREADS: NonZeroUsize = NonZeroUsize::new(2).expect("two");
 
+/// What the tests that load the real pair run on: `TANDEM_TEST_DEVICE` when they are compiled, or else the CPU.
+pub(crate) const DEVICE: Device = match option_env!("TANDEM_TEST_DEVICE") {
+    None => Device::Cpu(THREADS),
+    Some(name) => match name.as_bytes() {
+        b"cpu" => Device::Cpu(THREADS),
+        b"metal" => Device::Metal,
+        b"cuda" => Device::Cuda,
+        _ => panic!("TANDEM_TEST_DEVICE is cpu, metal or cuda"),
+    },
+};
+
 pub(crate) const LOAD: LoadOptions = LoadOptions {
     context_length: Some(1024),
     budget: 4 << 30,
     max_step_rows: 64,
-    device: Device::Cpu(THREADS),
+    device: DEVICE,
     draft_device: None,
     prepared: None,
 };

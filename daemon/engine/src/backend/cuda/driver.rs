@@ -1,0 +1,278 @@
+//! NVIDIA's driver: one device, one stream, memory and compiled kernels. All that is unsafe about them is here.
+#![expect(unsafe_code, reason = "the driver is a C library")]
+
+use std::ffi::{CString, c_void};
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use cudarc::driver::{DriverError, result, sys};
+
+use crate::backend::BackendError;
+
+/// A compiled kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Function(sys::CUfunction);
+
+// SAFETY: a handle that any thread may use while its module is loaded, which is for good.
+unsafe impl Send for Function {}
+
+/// A recorded sequence of launches that the device starts at once.
+#[derive(Debug)]
+pub(super) struct Graph(sys::CUgraphExec);
+
+// SAFETY: a handle that any thread may use, one at a time, and it is not shared.
+unsafe impl Send for Graph {}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // SAFETY: the handle is valid and nobody else has it.
+        let _ = unsafe { result::graph::exec_destroy(self.0) };
+    }
+}
+
+/// How a kernel is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Launch {
+    pub(super) function: Function,
+    pub(super) grid: [u32; 3],
+    pub(super) block: u32,
+    /// Where its arguments begin, in words of 8 bytes.
+    pub(super) arguments: usize,
+    /// Whether it may start while the kernel before it ends, for which it waits itself.
+    pub(super) overlapping: bool,
+}
+
+/// The first device, and a stream on it.
+#[derive(Debug)]
+pub(super) struct Gpu {
+    device: sys::CUdevice,
+    context: sys::CUcontext,
+    stream: sys::CUstream,
+    /// Of the device.
+    pub(super) multiprocessors: usize,
+    /// Whether a kernel can start while the one before it ends.
+    pub(super) overlaps: bool,
+}
+
+// SAFETY: the handles may be used by any thread; every call makes the context current on its own.
+unsafe impl Send for Gpu {}
+// SAFETY: the driver locks what its calls share.
+unsafe impl Sync for Gpu {}
+
+/// Says what the driver said.
+pub(super) fn failed(error: DriverError) -> BackendError {
+    BackendError::Device {
+        device: "cuda",
+        reason: format!("the driver says {error:?}"),
+    }
+}
+
+impl Gpu {
+    /// Opens the first device.
+    pub(super) fn open() -> Result<Arc<Self>, BackendError> {
+        // Beside candle's kernels the driver is linked, and the program would not have started without it.
+        #[cfg(not(feature = "candle-cuda"))]
+        // SAFETY: it only looks for the library.
+        if !unsafe { sys::is_culib_present() } {
+            return Err(BackendError::Device {
+                device: "cuda",
+                reason: "NVIDIA's driver (libcuda.so.1) is not installed".to_owned(),
+            });
+        }
+        result::init().map_err(failed)?;
+        let device = result::device::get(0).map_err(failed)?;
+        // SAFETY: the device is valid, and the context is retained before it is used.
+        let gpu = unsafe {
+            let context = result::primary_ctx::retain(device).map_err(failed)?;
+            result::ctx::set_current(context).map_err(failed)?;
+            let attribute = |name| result::device::get_attribute(device, name).map_err(failed);
+            use sys::CUdevice_attribute as Attribute;
+            Self {
+                device,
+                context,
+                stream: result::stream::create(result::stream::StreamKind::NonBlocking)
+                    .map_err(failed)?,
+                multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?
+                    as usize,
+                overlaps: attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)? >= 9,
+            }
+        };
+        Ok(Arc::new(gpu))
+    }
+
+    /// Makes the device the calling thread's.
+    pub(super) fn enter(&self) -> Result<(), BackendError> {
+        // SAFETY: the context is retained while `self` lives.
+        unsafe { result::ctx::set_current(self.context) }.map_err(failed)
+    }
+
+    /// Loads kernels, for good, and returns a way to find them by name.
+    pub(super) fn load(
+        &self,
+        image: &'static [u8],
+    ) -> Result<impl Fn(&str) -> Result<Function, BackendError>, BackendError> {
+        self.enter()?;
+        // SAFETY: the image is what the compiler made.
+        let module = unsafe { result::module::load_data(image.as_ptr().cast()) }.map_err(failed)?;
+        Ok(move |name: &str| {
+            let name = CString::new(name).expect("names have no zeros");
+            // SAFETY: the module is never unloaded.
+            unsafe { result::module::get_function(module, name) }
+                .map(Function)
+                .map_err(failed)
+        })
+    }
+
+    /// Allocates device memory.
+    pub(super) fn allocate(&self, bytes: usize) -> Result<u64, BackendError> {
+        self.enter()?;
+        // SAFETY: what it holds is written before it is read.
+        unsafe { result::malloc_sync(bytes.max(1)) }.map_err(|_| BackendError::Memory {
+            what: "weights, activations or caches on the GPU",
+            bytes,
+        })
+    }
+
+    /// Frees it again, once the device no longer works on it.
+    pub(super) fn free(&self, pointer: u64) {
+        if self.synchronize().is_ok() {
+            // SAFETY: it was allocated, and its owner is gone.
+            let _ = unsafe { result::free_sync(pointer) };
+        }
+    }
+
+    /// Sets bytes to zero, in the stream's order.
+    pub(super) fn clear(&self, pointer: u64, bytes: usize) -> Result<(), BackendError> {
+        self.enter()?;
+        // SAFETY: the caller owns so many bytes.
+        unsafe { result::memset_d8_async(pointer, 0, bytes, self.stream) }.map_err(failed)
+    }
+
+    /// Copies bytes to the device, in the stream's order; they may go at once.
+    pub(super) fn upload(&self, pointer: u64, bytes: &[u8]) -> Result<(), BackendError> {
+        self.enter()?;
+        // SAFETY: the caller owns so many bytes there, and the driver copies from pageable memory before it returns.
+        unsafe { result::memcpy_htod_async(pointer, bytes, self.stream) }.map_err(failed)
+    }
+
+    /// Copies floats from the device and waits for them.
+    pub(super) fn download(&self, pointer: u64, to: &mut [f32]) -> Result<(), BackendError> {
+        self.enter()?;
+        // SAFETY: the caller owns so many bytes there, and `to` is waited for.
+        unsafe { result::memcpy_dtoh_async(to, pointer, self.stream) }.map_err(failed)?;
+        self.synchronize()
+    }
+
+    /// Waits until the stream has nothing left to do.
+    pub(super) fn synchronize(&self) -> Result<(), BackendError> {
+        self.enter()?;
+        // SAFETY: the stream is valid.
+        unsafe { result::stream::synchronize(self.stream) }.map_err(failed)
+    }
+
+    /// Starts kernels one after another; each takes one struct, out of `arguments`.
+    pub(super) fn launch(
+        &self,
+        launches: &[Launch],
+        arguments: &[u64],
+    ) -> Result<(), BackendError> {
+        self.enter()?;
+        for launch in launches {
+            let argument: *const u64 = &raw const arguments[launch.arguments];
+            let [x, y, z] = launch.grid;
+            let mut parameters = [argument.cast_mut().cast::<c_void>()];
+            let mut attribute = sys::CUlaunchAttribute {
+                id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                pad: [0; 4],
+                value: sys::CUlaunchAttributeValue {
+                    programmaticStreamSerializationAllowed: 1,
+                },
+            };
+            let config = sys::CUlaunchConfig {
+                gridDimX: x,
+                gridDimY: y,
+                gridDimZ: z,
+                blockDimX: launch.block,
+                blockDimY: 1,
+                blockDimZ: 1,
+                sharedMemBytes: 0,
+                hStream: self.stream,
+                attrs: &raw mut attribute,
+                numAttrs: launch.overlapping.into(),
+            };
+            // SAFETY: who recorded the launch took the struct that the kernel takes, with pointers that are valid in the
+            // stream's order.
+            unsafe {
+                sys::cuLaunchKernelEx(
+                    &raw const config,
+                    launch.function.0,
+                    parameters.as_mut_ptr(),
+                    std::ptr::null_mut(),
+                )
+            }
+            .result()
+            .map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Records kernels instead of starting them.
+    pub(super) fn capture(
+        &self,
+        launches: &[Launch],
+        arguments: &[u64],
+    ) -> Result<Graph, BackendError> {
+        self.enter()?;
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        // SAFETY: the stream is valid, and the capture ends before anything else uses it.
+        unsafe {
+            result::stream::begin_capture(self.stream, mode).map_err(failed)?;
+            let launched = self.launch(launches, arguments);
+            let graph = result::stream::end_capture(self.stream).map_err(failed)?;
+            launched?;
+            let exec =
+                result::graph::instantiate(graph, sys::CUgraphInstantiate_flags(0)).map_err(failed);
+            let _ = result::graph::destroy(graph);
+            exec.map(Graph)
+        }
+    }
+
+    /// Starts recorded kernels.
+    pub(super) fn replay(&self, graph: &Graph) -> Result<(), BackendError> {
+        self.enter()?;
+        // SAFETY: both handles are valid; the pointers recorded are those of the same step recorded anew.
+        unsafe { result::graph::launch(graph.0, self.stream) }.map_err(failed)
+    }
+}
+
+impl Drop for Gpu {
+    fn drop(&mut self) {
+        let _ = self.synchronize();
+        // SAFETY: nothing uses the stream or the context after this.
+        unsafe {
+            let _ = result::stream::destroy(self.stream);
+            let _ = result::primary_ctx::release(self.device);
+        }
+    }
+}
+
+/// A struct that a kernel takes, as words.
+pub(super) fn words<T: Copy>(arguments: &T) -> Vec<u64> {
+    let mut words = vec![0_u64; size_of::<T>().div_ceil(8)];
+    // SAFETY: `words` has room for the struct, which is plain data. Its padding is never compared across builds; it is
+    // zero because the structs handed here have none.
+    unsafe {
+        std::ptr::copy_nonoverlapping(
+            std::ptr::from_ref(arguments).cast::<u8>(),
+            words.as_mut_ptr().cast::<u8>(),
+            size_of::<T>(),
+        );
+    }
+    words
+}
+
+/// Plain data as bytes.
+pub(super) fn bytes<T: Copy>(values: &[T]) -> &[u8] {
+    // SAFETY: only plain data without padding is handed here.
+    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
+}

@@ -1,0 +1,273 @@
+//! The CUDA backend: our own kernels on NVIDIA GPUs.
+//!
+//! Weights stay quantized and are unpacked to halves on their way into the matrix units, so that a step of 8 rows reads
+//! what a step of one row reads. Operations are recorded, and started together where the host needs logits: as one graph
+//! where the same step was recorded before. A row's result does not depend on the rows computed with it: every sum has
+//! one order, whatever the shape of the launch.
+
+mod attention;
+mod cache;
+mod driver;
+mod kernels;
+mod memory;
+mod pinned;
+mod products;
+mod recorder;
+mod rows;
+mod weights;
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use attention::{Counters, Planned};
+pub use cache::CudaCache;
+use driver::{Gpu, bytes};
+use kernels::Kernels;
+use memory::{Buffer, Pool};
+use pinned::Pinned;
+pub use recorder::Options;
+use recorder::Recorder;
+pub use rows::CudaHidden;
+pub use weights::{CudaMatrix, CudaVector};
+
+use super::{
+    Activation, AttentionParams, Backend, BackendError, CacheShape, Input, Linear, Logits, Norm,
+    RowPlan,
+};
+use crate::TokenId;
+use crate::gguf::{Gguf, TensorInfo};
+
+/// Cosines and sines on the device, `[positions, head_dim / 2]`, f32.
+#[derive(Debug)]
+pub struct CudaRope {
+    cos: Buffer,
+    sin: Buffer,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct CudaBackend {
+    gpu: Arc<Gpu>,
+    kernels: Kernels,
+    pool: Arc<Pool>,
+    recorder: RefCell<Recorder>,
+    planned: RefCell<Option<Planned>>,
+    counters: RefCell<Counters>,
+    /// Where logits arrive, one for each buffer that callers have at once.
+    arrivals: RefCell<Vec<Arc<Pinned>>>,
+}
+
+impl CudaBackend {
+    /// Computes on the first CUDA device.
+    ///
+    /// # Errors
+    /// Where there is none, or it is too old.
+    pub fn new() -> Result<Self, BackendError> {
+        Self::with(Options {
+            graphs: true,
+            overlap: false,
+        })
+    }
+
+    /// The same, with kernels started as told: what each way saves is to be measured.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with(options: Options) -> Result<Self, BackendError> {
+        let gpu = Gpu::open()?;
+        Ok(Self {
+            kernels: Kernels::load(&gpu)?,
+            pool: Pool::new(&gpu),
+            recorder: RefCell::new(Recorder::new(&gpu, options)?),
+            planned: RefCell::new(None),
+            counters: RefCell::new(Counters::none()),
+            arrivals: RefCell::default(),
+            gpu,
+        })
+    }
+
+    /// Memory for so many logits that no caller has any more.
+    fn arrivals(&self, len: usize) -> Result<Arc<Pinned>, BackendError> {
+        let mut all = self.arrivals.borrow_mut();
+        let free = all.iter_mut().position(|held| Arc::get_mut(held).is_some());
+        let held = free.map(|free| all.swap_remove(free));
+        match held.filter(|held| held.len() >= len) {
+            Some(held) => Ok(held),
+            None => Ok(Arc::new(Pinned::new(&self.gpu, len.next_power_of_two())?)),
+        }
+    }
+}
+
+impl Backend for CudaBackend {
+    type Matrix = CudaMatrix;
+    type Vector = CudaVector;
+    type Rope = CudaRope;
+    type Hidden = CudaHidden;
+    type Cache = CudaCache;
+
+    fn name(&self) -> &'static str {
+        "cuda"
+    }
+
+    fn batch_invariant(&self) -> bool {
+        true
+    }
+
+    fn cache_bytes_per_position(&self, shape: CacheShape) -> u64 {
+        (4 * shape.layers * shape.kv_heads * shape.head_dim) as u64
+    }
+
+    fn matrix(&self, gguf: &Gguf, tensor: &TensorInfo) -> Result<CudaMatrix, BackendError> {
+        self.load_matrix(gguf, tensor)
+    }
+
+    fn vector(&self, gguf: &Gguf, tensor: &TensorInfo) -> Result<CudaVector, BackendError> {
+        self.load_vector(gguf, tensor)
+    }
+
+    fn rope(&self, frequencies: &[f32], positions: usize) -> Result<CudaRope, BackendError> {
+        let angles = (0..positions)
+            .flat_map(|position| frequencies.iter().map(move |f| position as f32 * f));
+        let (cos, sin): (Vec<f32>, Vec<f32>) =
+            angles.map(|angle| (angle.cos(), angle.sin())).unzip();
+        Ok(CudaRope {
+            cos: Buffer::holding(&self.gpu, bytes(&cos))?,
+            sin: Buffer::holding(&self.gpu, bytes(&sin))?,
+        })
+    }
+
+    fn cache(&self, shape: CacheShape) -> Result<CudaCache, BackendError> {
+        self.new_cache(shape, 1)
+    }
+
+    fn reserve(&self, cache: &mut CudaCache, positions: usize) -> Result<(), BackendError> {
+        if positions > cache.capacity {
+            // Twice as much, so that growing costs little, up to what a long text can need anyway.
+            let capacity = positions.max(cache.capacity + cache.capacity.min(4096));
+            *cache = self.copied(cache, cache.capacity, capacity)?;
+        }
+        Ok(())
+    }
+
+    fn keep(
+        &self,
+        cache: &mut CudaCache,
+        from: usize,
+        offsets: &[usize],
+    ) -> Result<(), BackendError> {
+        self.kept(cache, from, offsets)
+    }
+
+    fn fork(&self, cache: &CudaCache, positions: usize) -> Result<CudaCache, BackendError> {
+        self.copied(cache, positions, positions)
+    }
+
+    fn cache_bytes(&self, cache: &CudaCache) -> u64 {
+        cache.data.bytes as u64
+    }
+
+    fn gather<'a>(
+        &self,
+        count: usize,
+        rows: impl Iterator<Item = (&'a CudaHidden, usize)>,
+    ) -> Result<CudaHidden, BackendError> {
+        self.gathered(count, rows)
+    }
+
+    fn release(&self, _x: CudaHidden) {}
+
+    fn embed(
+        &self,
+        table: &CudaMatrix,
+        tokens: &[TokenId],
+        scale: f32,
+    ) -> Result<CudaHidden, BackendError> {
+        self.embedded(table, tokens, scale)
+    }
+
+    fn linear<const N: usize>(
+        &self,
+        x: Input<'_, Self>,
+        maps: [Linear<'_, Self>; N],
+    ) -> Result<[CudaHidden; N], BackendError> {
+        let x = self.taken(x)?;
+        let outs = self.multiply(&x, &maps.map(|map| (map.weight, map.bias)))?;
+        Ok(outs.try_into().expect("one result per map"))
+    }
+
+    fn attention(
+        &self,
+        params: &AttentionParams<'_, Self>,
+        qkv: [CudaHidden; 3],
+        plan: &RowPlan,
+        caches: &mut [CudaCache],
+    ) -> Result<CudaHidden, BackendError> {
+        self.attended(params, qkv, plan, caches)
+    }
+
+    fn remember(
+        &self,
+        params: &AttentionParams<'_, Self>,
+        [keys, values]: [CudaHidden; 2],
+        plan: &RowPlan,
+        caches: &mut [CudaCache],
+    ) -> Result<(), BackendError> {
+        self.stored(params, None, [&keys, &values], plan, caches)?;
+        Ok(())
+    }
+
+    fn gated_mlp(
+        &self,
+        x: Input<'_, Self>,
+        [gate, up, down]: [&CudaMatrix; 3],
+        activation: Activation,
+    ) -> Result<CudaHidden, BackendError> {
+        let x = self.taken(x)?;
+        let inner = self.gated(&x, [gate, up], activation)?;
+        let [out] = <[CudaHidden; 1]>::try_from(self.multiply(&inner, &[(down, None)])?)
+            .expect("one result per map");
+        Ok(out)
+    }
+
+    fn add(
+        &self,
+        x: &mut CudaHidden,
+        y: CudaHidden,
+        norm: Option<Norm<'_, Self>>,
+    ) -> Result<(), BackendError> {
+        self.add_later(x, y, norm);
+        Ok(())
+    }
+
+    fn logits(
+        &self,
+        x: CudaHidden,
+        norm: Norm<'_, Self>,
+        rows: &[usize],
+        head: &CudaMatrix,
+        out: &mut Logits,
+    ) -> Result<(), BackendError> {
+        if rows.is_empty() {
+            self.recorder.borrow_mut().flush()?;
+            out.reset(0, 0)?;
+            return Ok(());
+        }
+        self.settle(&x);
+        let list: Vec<u32> = rows.iter().map(|row| *row as u32).collect();
+        let list = self.recorder.borrow_mut().upload(bytes(&list))?;
+        let normed = self.halves(rows.len(), x.width, 1.0)?;
+        self.norm(&x, Some((&norm, &normed)), Some(list));
+        let logits = self.multiply(&normed, &[(head, None)])?;
+        self.recorder.borrow_mut().flush()?;
+        let len = rows.len() * head.outputs;
+        // What the caller had is given back first.
+        out.reset(0, 0)?;
+        let mut arrived = self.arrivals(len)?;
+        let to = Arc::get_mut(&mut arrived).expect("nobody else has it");
+        self.gpu
+            .download(logits[0].data.pointer, &mut to.floats_mut()[..len])?;
+        self.arrivals.borrow_mut().push(Arc::clone(&arrived));
+        out.lend(rows.len(), head.outputs, arrived);
+        Ok(())
+    }
+}

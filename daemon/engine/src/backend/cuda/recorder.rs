@@ -1,0 +1,159 @@
+//! The launches of a step, collected and started together. A step whose launches were seen before, to the byte, is
+//! replayed as a graph: all that differs from step to step is data, uploaded in one piece.
+
+use std::sync::Arc;
+
+use super::driver::{Function, Gpu, Graph, Launch, words};
+use super::memory::Buffer;
+use crate::backend::BackendError;
+
+/// Bytes of the data that a step uploads.
+const UPLOAD: usize = 4 << 20;
+/// Steps that are remembered.
+const REMEMBERED: usize = 96;
+
+/// Launches with their arguments.
+#[derive(Debug, Default)]
+struct Launches {
+    launches: Vec<Launch>,
+    arguments: Vec<u64>,
+}
+
+#[derive(Debug)]
+struct Known {
+    launches: Launches,
+    /// `None`: seen once.
+    graph: Option<Graph>,
+    used: u64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    gpu: Arc<Gpu>,
+    now: Launches,
+    data: Vec<u8>,
+    room: Buffer,
+    known: Vec<Known>,
+    flushes: u64,
+    options: Options,
+}
+
+/// How kernels are started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Steps that were seen before are started as one graph.
+    pub graphs: bool,
+    /// Kernels may start while the one before them ends, where the device can.
+    pub overlap: bool,
+}
+
+impl Recorder {
+    pub(super) fn new(gpu: &Arc<Gpu>, options: Options) -> Result<Self, BackendError> {
+        Ok(Self {
+            gpu: Arc::clone(gpu),
+            now: Launches::default(),
+            data: Vec::new(),
+            room: Buffer::new(gpu, UPLOAD)?,
+            known: Vec::new(),
+            flushes: 0,
+            options: Options {
+                overlap: options.overlap && gpu.overlaps,
+                ..options
+            },
+        })
+    }
+
+    /// Counts the flushes: what was uploaded before the last one is gone.
+    pub(super) fn flushes(&self) -> u64 {
+        self.flushes
+    }
+
+    /// Data for launches up to the next flush; returns where they find it.
+    pub(super) fn upload(&mut self, bytes: &[u8]) -> Result<u64, BackendError> {
+        let size = bytes.len().next_multiple_of(64);
+        if size > UPLOAD {
+            return Err(BackendError::Unsupported(format!(
+                "steps whose rows and trees take {size} bytes to describe"
+            )));
+        }
+        if self.data.len() + size > UPLOAD {
+            self.flush()?;
+        }
+        let at = self.data.len();
+        self.data.extend_from_slice(bytes);
+        self.data.resize(at + size, 0);
+        Ok(self.room.pointer + at as u64)
+    }
+
+    /// Records a launch.
+    pub(super) fn launch<T: Copy>(
+        &mut self,
+        function: Function,
+        grid: [usize; 3],
+        block: usize,
+        arguments: &T,
+    ) {
+        self.now.launches.push(Launch {
+            function,
+            grid: grid.map(|extent| extent as u32),
+            block: block as u32,
+            arguments: self.now.arguments.len(),
+            overlapping: self.options.overlap,
+        });
+        self.now.arguments.extend(words(arguments));
+    }
+
+    /// Starts what was recorded.
+    pub(super) fn flush(&mut self) -> Result<(), BackendError> {
+        self.flushes += 1;
+        let result = self.start();
+        self.now.launches.clear();
+        self.now.arguments.clear();
+        self.data.clear();
+        result
+    }
+
+    fn start(&mut self) -> Result<(), BackendError> {
+        if !self.data.is_empty() {
+            self.gpu.upload(self.room.pointer, &self.data)?;
+        }
+        let Launches {
+            launches,
+            arguments,
+        } = &self.now;
+        // A few launches are as quick as a graph.
+        if !self.options.graphs || launches.len() < 8 {
+            return self.gpu.launch(launches, arguments);
+        }
+        let same = |known: &&mut Known| {
+            known.launches.launches == *launches && known.launches.arguments == *arguments
+        };
+        if let Some(known) = self.known.iter_mut().find(same) {
+            known.used = self.flushes;
+            let graph = match known.graph.take() {
+                Some(graph) => graph,
+                None => self.gpu.capture(launches, arguments)?,
+            };
+            return self.gpu.replay(known.graph.insert(graph));
+        }
+        if self.known.len() >= REMEMBERED {
+            let oldest = self
+                .known
+                .iter()
+                .enumerate()
+                .min_by_key(|(_, known)| known.used);
+            if let Some((oldest, _)) = oldest {
+                self.gpu.synchronize()?;
+                self.known.swap_remove(oldest);
+            }
+        }
+        self.gpu.launch(launches, arguments)?;
+        self.known.push(Known {
+            launches: std::mem::take(&mut self.now),
+            graph: None,
+            used: self.flushes,
+        });
+        Ok(())
+    }
+}
