@@ -29,7 +29,7 @@ pub(crate) enum Hardware {
     Cpu(CpuBackend),
     Gpu(CandleBackend),
     #[cfg(feature = "cuda")]
-    Cuda(CudaBackend),
+    Cuda(Box<CudaBackend>),
 }
 
 impl Hardware {
@@ -39,7 +39,7 @@ impl Hardware {
             Device::Cpu(threads) => Ok(Self::Cpu(CpuBackend::on(Pool::shared(threads)))),
             Device::Metal => CandleBackend::metal().map(Self::Gpu),
             #[cfg(feature = "cuda")]
-            Device::Cuda => CudaBackend::new().map(Self::Cuda),
+            Device::Cuda => CudaBackend::new().map(|backend| Self::Cuda(Box::new(backend))),
             #[cfg(not(feature = "cuda"))]
             Device::Cuda => CandleBackend::cuda().map(Self::Gpu),
         }
@@ -88,7 +88,7 @@ impl Hardware {
             Self::Gpu(backend) => Box::new(Decoder::load(backend, gguf, context_length, progress)?),
             #[cfg(feature = "cuda")]
             Self::Cuda(backend) => {
-                Box::new(Decoder::load(backend, gguf, context_length, progress)?)
+                Box::new(Decoder::load(*backend, gguf, context_length, progress)?)
             }
         })
     }

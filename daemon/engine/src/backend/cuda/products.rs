@@ -185,7 +185,7 @@ fn choose(rows: usize, tiles: &[usize], gated: bool, busy: usize) -> (usize, [us
         17..=32 => 4,
         _ => 8,
     };
-    let fitting = SHAPES
+    let mut fitting = SHAPES
         .iter()
         .enumerate()
         .filter(|(_, shape)| shape.row_groups == row_groups && shape.gated == gated);
@@ -197,7 +197,7 @@ fn choose(rows: usize, tiles: &[usize], gated: bool, busy: usize) -> (usize, [us
     };
     let found = fitting.clone().find(|(_, shape)| enough(shape));
     let (index, shape) = found
-        .or(fitting.last())
+        .or(fitting.next_back())
         .expect("every number of rows has a shape");
     (index, grid(*shape))
 }

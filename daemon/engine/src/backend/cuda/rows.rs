@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use super::CudaBackend;
 use super::driver::bytes;
 use super::memory::Buffer;
-use super::weights::{CudaMatrix, CudaVector};
+use super::weights::CudaMatrix;
 use crate::TokenId;
 use crate::backend::{BackendError, Input, Norm};
 
