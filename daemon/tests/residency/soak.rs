@@ -6,6 +6,7 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+#[cfg(target_os = "linux")]
 use tandem_daemon::platform::Pressure;
 use tandem_proto::v1;
 use tandem_proto::v1::MemoryStage;
