@@ -7,23 +7,17 @@ use std::time::{Duration, Instant};
 use tandem_proto::v1::watch_response::Event;
 use tandem_proto::v1::{GenerateRequest, Speculation, WatchRequest};
 use tandem_tests::grpc::{Client, request, speculating, status};
-use tandem_tests::{Daemon, eventually, models};
+use tandem_tests::{Daemon, eventually};
 use tokio::sync::watch;
 use tokio_stream::StreamExt as _;
 
 use crate::home;
+use crate::residency::impatient;
 
 const RELOADS: usize = 20;
 const SHEDS: usize = 5;
 /// Steps that have nothing to do with what came before.
 const SETTLED: usize = 20;
-
-fn config(draft: &str) -> String {
-    let target = models::default_pair().target.display();
-    format!(
-        "[memory]\nrestore_after = \"100ms\"\n[pairs.only]\ntarget = \"{target}\"\ndraft = \"{draft}\"\n"
-    )
-}
 
 /// Gaps between the chunks of one plain stream, which are its steps, as long as it runs.
 async fn steps(client: &mut Client, tokens: u32, told: watch::Sender<usize>) -> Vec<Duration> {
@@ -83,14 +77,13 @@ async fn say_footprint(when: &str, daemon: &Daemon) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "prints figures of this machine; run it alone"]
 async fn of_reloads_and_sheds() {
-    let draft = models::default_pair().draft.display().to_string();
-    let daemon = home().config(&config(&draft)).start().await;
+    let daemon = home().config(&impatient("small")).start().await;
     let file = daemon.home().paths().config_file;
     say_footprint("at first", &daemon).await;
 
     let (calm, during) = disturbed(&daemon, (RELOADS, 300), async |time| {
-        let draft = if time % 2 == 0 { "none" } else { &draft };
-        fs::write(&file, config(draft)).unwrap();
+        let draft = if time % 2 == 0 { "none" } else { "small" };
+        fs::write(&file, impatient(draft)).unwrap();
         let mut command = daemon.tandem(&["reload"]);
         let output = tokio::task::spawn_blocking(move || command.output()).await;
         assert!(output.unwrap().unwrap().status.success());

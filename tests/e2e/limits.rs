@@ -5,17 +5,17 @@ use std::path::Path;
 use std::process::Command;
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
-use tandem_proto::v1::Residency;
-use tandem_tests::grpc::{generate, only_pair, request, status};
-use tandem_tests::{Daemon, Home, eventually, models};
+use tandem_tests::grpc::{generate, only_pair, request, status, until_cold};
+use tandem_tests::proc::address_space_bytes;
+use tandem_tests::{Daemon, Home, models};
 use tonic::Code;
 
 use crate::{TANDEM, home};
 
-/// The target alone, loaded by the first request.
-fn config() -> String {
-    let target = models::default_pair().target.display();
-    format!("[pairs.only]\ntarget = \"{target}\"\ndraft = \"none\"\npreload = false\n")
+/// A home with the target alone, loaded by the first request.
+fn cold(home: Home) -> Home {
+    home.pair("only", &models::default_pair().target, "none")
+        .config("preload = false")
 }
 
 fn limit(daemon: &Daemon, resource: Resource, bytes: Option<u64>) {
@@ -25,18 +25,6 @@ fn limit(daemon: &Daemon, resource: Resource, bytes: Option<u64>) {
         maximum: None,
     };
     prlimit(pid, resource, limit).unwrap();
-}
-
-/// Address space that the process has, in bytes.
-fn address_space(daemon: &Daemon) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", daemon.pid())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
-    let kib: u64 = line
-        .and_then(|line| line.trim().strip_suffix(" kB"))
-        .unwrap()
-        .parse()
-        .unwrap();
-    kib * 1024
 }
 
 fn file_sizes(directory: &Path) -> Vec<u64> {
@@ -61,15 +49,15 @@ async fn survivor(home: Home) -> Daemon {
 #[tokio::test]
 async fn without_address_space_a_load_fails_and_the_daemon_stays() {
     // With the weights prepared, the next daemon only maps them.
-    let first = home().config(&config()).start().await;
+    let first = cold(home()).start().await;
     let expected = generate(&mut first.client().await, request("Hello", 8)).await;
     let expected = expected.unwrap().text;
     drop(first);
 
-    let daemon = home().config(&config()).start().await;
+    let daemon = cold(home()).start().await;
     let mut client = daemon.client().await;
     // Room for reading the header, not for the 97 MB of weights.
-    let room = address_space(&daemon) + 80_000_000;
+    let room = address_space_bytes(daemon.pid()) + 80_000_000;
     limit(&daemon, Resource::As, Some(room));
     let refused = generate(&mut client, request("Hello", 8)).await;
     let refused = refused.expect_err("the weights cannot be mapped");
@@ -85,7 +73,7 @@ async fn without_address_space_a_load_fails_and_the_daemon_stays() {
 
 #[tokio::test]
 async fn a_disk_that_gets_full_while_weights_are_prepared_costs_memory_and_no_request() {
-    let daemon = survivor(home().own_cache().config(&config())).await;
+    let daemon = survivor(cold(home().own_cache())).await;
     let mut client = daemon.client().await;
     limit(&daemon, Resource::Fsize, Some(10_000_000));
     let answer = generate(&mut client, request("Hello", 8)).await.unwrap();
@@ -101,11 +89,7 @@ async fn a_disk_that_gets_full_while_weights_are_prepared_costs_memory_and_no_re
     let mut last = request("Hello", 8);
     last.keep_alive = Some(prost_types::Duration::default());
     generate(&mut client, last).await.unwrap();
-    eventually("it is unloaded", async || {
-        let info = only_pair(&mut client.clone()).await.info.unwrap();
-        (info.residency() == Residency::Cold).then_some(())
-    })
-    .await;
+    until_cold(&client).await;
     let again = generate(&mut client, request("Hello", 8)).await.unwrap();
     assert_eq!(again.text, answer.text);
     assert!(status(&mut client).await.memory.unwrap().mapped_weights > 0);

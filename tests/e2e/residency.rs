@@ -5,15 +5,15 @@ use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
 use serde_json::Value;
-use tandem_proto::v1::{GenerateRequest, MemoryStage, Residency, SamplingParams};
-use tandem_tests::grpc::{collect, generate, only_pair, request, status};
+use tandem_proto::v1::{GenerateRequest, MemoryStage, SamplingParams};
+use tandem_tests::grpc::{collect, generate, only_pair, request, status, until_cold};
 use tandem_tests::{Daemon, eventually, models};
 use tokio_stream::StreamExt as _;
 
 use crate::home;
 
 /// The target alone or with its draft, as a config.
-fn config(draft: &str) -> String {
+pub(crate) fn config(draft: &str) -> String {
     let target = models::default_pair().target.display();
     let draft = match draft {
         "small" => models::default_pair().draft.display().to_string(),
@@ -23,6 +23,11 @@ fn config(draft: &str) -> String {
         "[pairs.only]\ntarget = {:?}\ndraft = {draft:?}\n",
         target.to_string()
     )
+}
+
+/// The same; what is given up comes back soon.
+pub(crate) fn impatient(draft: &str) -> String {
+    format!("[memory]\nrestore_after = \"100ms\"\n{}", config(draft))
 }
 
 fn save(daemon: &Daemon, text: &str) {
@@ -112,11 +117,7 @@ async fn an_idle_pair_goes_and_comes_back_fast_with_the_same_text() {
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
-    eventually("it is unloaded", async || {
-        let info = only_pair(&mut client.clone()).await.info.unwrap();
-        (info.residency() == Residency::Cold).then_some(())
-    })
-    .await;
+    until_cold(&client).await;
     let again = generate(&mut client, seeded(40)).await.unwrap();
     assert_eq!(again.text, first.text);
     assert!(again.complete.timings.unwrap().load.is_some());
@@ -172,8 +173,7 @@ async fn after_a_kill_in_mid_stream_and_mid_reload_it_starts_again() {
 
 #[tokio::test]
 async fn under_pressure_a_stream_goes_on_plainly_and_others_are_refused_until_it_is_over() {
-    let config = format!("[memory]\nrestore_after = \"100ms\"\n{}", config("small"));
-    let daemon = home().config(&config).start().await;
+    let daemon = home().config(&impatient("small")).start().await;
     let mut client = daemon.client().await;
     let expected = generate(&mut client, seeded(1500)).await.unwrap();
     let observer = client.clone();
@@ -200,11 +200,7 @@ async fn under_pressure_a_stream_goes_on_plainly_and_others_are_refused_until_it
         "with the draft gone under it, and the first chunk read before: {}",
         answer.text
     );
-    eventually("the idle pair is unloaded", async || {
-        let info = only_pair(&mut client.clone()).await.info.unwrap();
-        (info.residency() == Residency::Cold).then_some(())
-    })
-    .await;
+    until_cold(&client).await;
 
     daemon.home().stall(0, 0);
     stage(MemoryStage::Free).await;

@@ -5,8 +5,8 @@ use std::path::Path;
 use tandem_proto::v1::generate_response::Response;
 use tandem_proto::v1::tandem_service_client::TandemServiceClient;
 use tandem_proto::v1::{
-    GenerateComplete, GenerateRequest, GenerateResponse, PairStatus, SamplingParams, Speculation,
-    StatusRequest, StatusResponse, TokenLogprobs, generate_request::Input,
+    GenerateComplete, GenerateRequest, GenerateResponse, PairStatus, Residency, SamplingParams,
+    Speculation, StatusRequest, StatusResponse, TokenLogprobs, generate_request::Input,
 };
 use tokio_stream::StreamExt as _;
 use tonic::transport::{Channel, Endpoint, Error};
@@ -159,6 +159,18 @@ pub async fn status(client: &mut Client) -> StatusResponse {
 pub async fn only_pair(client: &mut Client) -> PairStatus {
     let pairs = status(client).await.pairs;
     <[PairStatus; 1]>::try_from(pairs).expect("one pair is configured")[0].clone()
+}
+
+/// Waits until the only pair is not in memory.
+///
+/// # Panics
+/// When it takes too long.
+pub async fn until_cold(client: &Client) {
+    eventually("it is unloaded", async || {
+        let info = only_pair(&mut client.clone()).await.info;
+        (info.expect("a pair has a name").residency() == Residency::Cold).then_some(())
+    })
+    .await;
 }
 
 /// Waits until the only pair has this many running and waiting requests.

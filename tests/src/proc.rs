@@ -30,11 +30,24 @@ pub fn cpu_time(pid: u32) -> Duration {
 /// When the process does not exist.
 #[must_use]
 pub fn private_dirty_bytes(pid: u32) -> u64 {
-    let rollup =
-        fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).expect("the process exists");
-    let line = rollup
+    field_bytes(pid, "smaps_rollup", "Private_Dirty:")
+}
+
+/// Address space that the process has, in bytes.
+///
+/// # Panics
+/// When the process does not exist.
+#[must_use]
+pub fn address_space_bytes(pid: u32) -> u64 {
+    field_bytes(pid, "status", "VmSize:")
+}
+
+/// Reads `Name:   123 kB` in a file of the process as bytes.
+fn field_bytes(pid: u32, file: &str, name: &str) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/{file}")).expect("the process exists");
+    let line = text
         .lines()
-        .find_map(|line| line.strip_prefix("Private_Dirty:"))
+        .find_map(|line| line.strip_prefix(name))
         .expect("the field exists");
     let kib: u64 = line
         .trim()

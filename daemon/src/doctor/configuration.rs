@@ -30,7 +30,7 @@ pub(super) fn check(
         Err(problem) => {
             return vec![
                 finding.failed(error(&problem)).advise(
-                    "correct it; a daemon that runs keeps what it has, and none would start",
+                    "correct it; a daemon that runs keeps what it has, and none that starts would serve",
                 ),
                 of(SECTION, "pairs").skipped("the file has to be right first"),
             ];

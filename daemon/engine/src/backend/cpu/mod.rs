@@ -18,7 +18,7 @@ mod rows;
 mod simd;
 #[cfg(test)]
 mod tests;
-mod weights;
+pub(super) mod weights;
 
 use std::cell::RefCell;
 use std::num::NonZeroUsize;

@@ -55,7 +55,10 @@ pub(super) fn vector(
 }
 
 /// Reads a vector as floats.
-pub(super) fn read_vector(gguf: &Gguf, tensor: &TensorInfo) -> Result<Box<[f32]>, BackendError> {
+pub(in crate::backend) fn read_vector(
+    gguf: &Gguf,
+    tensor: &TensorInfo,
+) -> Result<Box<[f32]>, BackendError> {
     let len = tensor.shape.iter().product();
     let packed = pack(Isa::Portable, gguf, tensor, 1, len)?;
     let mut values = vec![0.0; len].into_boxed_slice();
@@ -63,7 +66,8 @@ pub(super) fn read_vector(gguf: &Gguf, tensor: &TensorInfo) -> Result<Box<[f32]>
     Ok(values)
 }
 
-fn pack(
+/// Reads a matrix as the kernels of an instruction set want it.
+pub(in crate::backend) fn pack(
     isa: Isa,
     gguf: &Gguf,
     tensor: &TensorInfo,

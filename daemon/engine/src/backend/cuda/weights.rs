@@ -1,11 +1,12 @@
 //! Weights out of a model file, laid out for the matrix units by a kernel.
 
 use half::f16;
-use tandem_kernels::{Format, Isa, PackedMatrix};
+use tandem_kernels::{Format, Isa};
 
 use super::CudaBackend;
 use super::memory::Buffer;
 use crate::backend::BackendError;
+use crate::backend::cpu::weights::{pack, read_vector};
 use crate::gguf::{Gguf, TensorInfo};
 
 /// Outputs of a tile.
@@ -138,26 +139,9 @@ impl CudaBackend {
         gguf: &Gguf,
         tensor: &TensorInfo,
     ) -> Result<CudaVector, BackendError> {
-        let len = tensor.shape.iter().product();
-        let mut values = vec![0.0_f32; len];
-        packed(gguf, tensor, 1, len)?.dequantize_row(0, &mut values);
+        let values = read_vector(gguf, tensor)?;
         Buffer::holding(&self.gpu, super::driver::bytes(&values)).map(CudaVector)
     }
-}
-
-fn packed(
-    gguf: &Gguf,
-    tensor: &TensorInfo,
-    outputs: usize,
-    inputs: usize,
-) -> Result<PackedMatrix, BackendError> {
-    let bytes = gguf.read_tensor(tensor)?;
-    PackedMatrix::pack_for(Isa::Portable, tensor.format, outputs, inputs, &bytes).map_err(
-        |source| BackendError::Pack {
-            name: tensor.name.clone(),
-            source,
-        },
-    )
 }
 
 /// Weights of any format as 16-bit floats, row by row.
@@ -167,7 +151,7 @@ fn halves(
     outputs: usize,
     inputs: usize,
 ) -> Result<Vec<u8>, BackendError> {
-    let packed = packed(gguf, tensor, outputs, inputs)?;
+    let packed = pack(Isa::Portable, gguf, tensor, outputs, inputs)?;
     let mut row = vec![0.0_f32; inputs];
     let mut bytes = Vec::with_capacity(2 * outputs * inputs);
     for output in 0..outputs {
