@@ -173,6 +173,11 @@ pub trait Backend: Sized + Send + 'static {
     fn alone(&mut self, alone: bool) {
         let _ = alone;
     }
+    /// How often something was prepared that later operations find done, such as recorded launches or memory: time in which
+    /// this rises says nothing of what the same takes again. Always 0 where nothing of the kind takes long.
+    fn preparations(&self) -> u64 {
+        0
+    }
     /// Bytes that one position of a cache takes.
     fn cache_bytes_per_position(&self, shape: CacheShape) -> u64;
 

@@ -117,6 +117,12 @@ pub trait Drafter: Send {
         Ok(())
     }
 
+    /// How often its model prepared something that later forwards find done, the target aside: see
+    /// [`LanguageModel::preparations`].
+    fn preparations(&self) -> u64 {
+        0
+    }
+
     /// How many of a sequence's `tokens` tokens, the newest aside, it has yet to take in before it can draft.
     fn behind(&self, id: SequenceId, tokens: usize) -> usize;
 

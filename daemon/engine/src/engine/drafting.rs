@@ -55,6 +55,7 @@ impl Engine {
         let mut failed = None;
         let mut started = clock();
         for (index, drafter) in self.drafters.iter_mut().enumerate() {
+            let prepared = drafter.preparations() + self.target.preparations();
             let drafting = Drafting {
                 target: &mut *self.target,
                 plan,
@@ -69,6 +70,7 @@ impl Engine {
                             .max(0.0),
                         catch_up_tokens: catch_up.tokens,
                         catch_up_seconds: catch_up.seconds,
+                        cold: drafter.preparations() + self.target.preparations() > prepared,
                     });
                     started = ended;
                 }

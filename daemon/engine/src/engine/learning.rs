@@ -13,6 +13,7 @@ impl Engine {
         &mut self,
         step: &mut Step,
         [drafted, verified, accepted, ended]: [Instant; 4],
+        cold: bool,
     ) {
         let Step {
             shares,
@@ -27,6 +28,7 @@ impl Engine {
         for share in shares.iter().filter(|share| share.seat.is_none()) {
             self.running[share.index].draft_state.elapse(seconds);
         }
+        self.last_step = None;
         if shares.iter().all(|share| share.seat.is_none()) {
             return;
         }
@@ -36,8 +38,10 @@ impl Engine {
             verify: (verified - drafted).as_secs_f64(),
             accept: (accepted - verified).as_secs_f64(),
             cache_update: (ended - accepted).as_secs_f64(),
+            cold,
         };
         self.controller.record_step(plan, &times);
+        let mut committed = 0;
         for share in shares {
             let (Some(seat), Some(verdict)) = (share.seat, &share.verdict) else {
                 continue;
@@ -52,6 +56,8 @@ impl Engine {
             };
             let state = &mut self.running[share.index].draft_state;
             self.controller.record(plan, seat, state, &outcome);
+            committed += share.committed;
         }
+        self.last_step = Some(plan.report(&times, committed));
     }
 }

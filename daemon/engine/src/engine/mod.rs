@@ -17,7 +17,9 @@ use std::sync::Arc;
 use crate::draft::{Drafter, LookupDrafter};
 use crate::model::{LanguageModel, ModelError};
 use crate::pair::ModelPair;
-use crate::policy::{Controller, Pipelined, Policy, Protection, SpeculationStats, StepCost};
+use crate::policy::{
+    Controller, Pipelined, Policy, Protection, SpeculationStats, StepCost, StepReport,
+};
 use crate::sampling::InvalidParam;
 use crate::sequence::Sequence;
 use crate::tokenizer::Tokenizer;
@@ -128,6 +130,7 @@ pub struct Engine {
     controller: Controller,
     next_id: u64,
     steps: u64,
+    last_step: Option<StepReport>,
     /// Memory for the next step.
     step: step::Step,
 }
@@ -169,6 +172,7 @@ impl Engine {
             running: Vec::new(),
             next_id: 0,
             steps: 0,
+            last_step: None,
             step: step::Step::default(),
         }
     }
@@ -250,6 +254,12 @@ impl Engine {
     #[must_use]
     pub fn speculation(&self) -> &SpeculationStats {
         self.controller.stats()
+    }
+
+    /// What the latest step did; `None` where it chose no token or nothing can draft.
+    #[must_use]
+    pub fn last_step(&self) -> Option<&StepReport> {
+        self.last_step.as_ref()
     }
 
     /// What decoding steps cost, as measured so far.

@@ -90,6 +90,7 @@ impl Engine {
 
         self.rows(step);
         let drafted = clock();
+        let prepared = self.target.preparations();
         let (target, drafters) = (&mut *self.target, &mut self.drafters);
         let (logits, lost) = ahead::forward(target, drafters, &self.running, step)?;
         let verified = clock();
@@ -107,6 +108,7 @@ impl Engine {
             share.verdict = Some(verdict);
         }
         let accepted = clock();
+        let cold = self.target.preparations() > prepared;
         if let Some((index, error)) = lost {
             self.lose_drafter(index, &error);
         }
@@ -116,7 +118,7 @@ impl Engine {
             step.finished
                 .extend(finish.map(|reason| (share.index, reason)));
         }
-        self.learn(step, [drafted, verified, accepted, clock()]);
+        self.learn(step, [drafted, verified, accepted, clock()], cold);
 
         let finished = &mut step.finished;
         finished.sort_unstable_by_key(|(index, _)| std::cmp::Reverse(*index));

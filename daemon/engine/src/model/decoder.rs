@@ -174,6 +174,10 @@ impl<B: Backend> LanguageModel for Decoder<B> {
         self.backend.alone(alone);
     }
 
+    fn preparations(&self) -> u64 {
+        self.backend.preparations()
+    }
+
     fn cache_bytes(&self) -> u64 {
         let caches = self.slots.iter().map(|cached| &cached.cache);
         caches.map(|cache| self.backend.cache_bytes(cache)).sum()

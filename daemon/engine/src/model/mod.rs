@@ -150,6 +150,9 @@ pub trait LanguageModel: Send {
     /// Computes on the calling thread alone from now on, or again on all threads: a draft that goes on while the target
     /// computes must not take the target's. Means nothing where the device is not the CPU.
     fn alone(&mut self, alone: bool);
+    /// How often something was prepared that later passes find done: a pass during which this rises says nothing of what
+    /// passes like it cost.
+    fn preparations(&self) -> u64;
     /// Bytes that all caches occupy, the exit adapter's aside.
     fn cache_bytes(&self) -> u64;
     /// Bytes that one more position takes, the exit adapter's aside.

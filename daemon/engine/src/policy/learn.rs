@@ -15,14 +15,15 @@ impl Controller {
     /// Takes the measured times of a planned step. Comes before the outcomes of its requests.
     pub fn record_step(&mut self, plan: &mut StepPlan, times: &StepTimes<'_>) {
         let went_ahead = plan.goes_ahead();
-        // A step in which the draft went on says what that costs, not what steps cost.
-        if !plan.prompt && !went_ahead {
+        // A step in which the draft went on says what that costs, and one that prepared those to come what that costs:
+        // neither says what steps cost.
+        if !plan.prompt && !went_ahead && !times.cold {
             self.costs
                 .record_step(times.rows, plan.positions, times.step());
         }
         for draft in times.drafts {
             let (rounds, rows) = plan.rounds.total(draft.kind);
-            if rounds > 0 {
+            if rounds > 0 && !draft.cold {
                 let seconds = draft.round_seconds / rounds as f64;
                 self.costs
                     .record_round(draft.kind, rows.div_ceil(rounds), plan.positions, seconds);

@@ -30,6 +30,7 @@ mod plan_costs;
 mod price;
 mod probe;
 mod rate;
+mod report;
 mod seat;
 mod state;
 mod stats;
@@ -44,7 +45,7 @@ pub use ledger::{ALLOWANCE_SHARE, ALLOWANCE_STEPS, CREDIT_STEPS, Ledger};
 pub use outcome::{DraftTime, Evidence, NodeOutcome, Outcome, StepTimes};
 pub use pipelining::Pipelined;
 pub use plan::StepPlan;
-
+pub use report::StepReport;
 pub use state::DraftState;
 pub use stats::SpeculationStats;
 

@@ -51,6 +51,9 @@ pub struct DraftTime {
     pub catch_up_tokens: usize,
     /// Seconds of that; 0 where it cannot be told from the first round.
     pub catch_up_seconds: f64,
+    /// Whether its device prepared something on the way that later rounds find done: the seconds are those of this one
+    /// time.
+    pub cold: bool,
 }
 
 /// Measured seconds of a step.
@@ -66,6 +69,9 @@ pub struct StepTimes<'a> {
     pub accept: f64,
     /// Seconds spent bringing caches in line with what stands.
     pub cache_update: f64,
+    /// Whether the target's device prepared something on the way that later steps find done: the seconds are those of this
+    /// one time.
+    pub cold: bool,
 }
 
 impl StepTimes<'_> {

@@ -10,6 +10,9 @@ use crate::backend::{AttentionParams, BackendError, RopeStyle, RowPlan};
 const CHUNK: usize = 128;
 /// Query heads that a block takes.
 const SHARE: usize = 4;
+/// Entries that a step's ancestors take at least: as many as trees have that pay, so that what is uploaded after them lies
+/// at the same place whatever their shape, and one graph serves all trees of so many rows, and chains.
+const LEAST_ANCESTORS: usize = 1024;
 /// The widest head.
 const WIDEST: usize = 256;
 
@@ -127,6 +130,8 @@ impl CudaBackend {
         }
         let last = plan.positions.iter().max().copied().unwrap_or(0);
         let chunks = (last / CHUNK + 1).next_power_of_two();
+        let room = ancestors.len().next_power_of_two().max(LEAST_ANCESTORS);
+        ancestors.resize(room, 0_u32);
         // Together, so that one does not flush the other away.
         let split = size_of_val(&rows[..]).next_multiple_of(64);
         let mut both = bytes(&rows).to_vec();

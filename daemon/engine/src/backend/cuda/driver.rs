@@ -4,6 +4,7 @@
 use std::ffi::{CString, c_void};
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use cudarc::driver::{DriverError, result, sys};
 
@@ -52,6 +53,7 @@ pub(super) struct Gpu {
     pub(super) multiprocessors: usize,
     /// Whether a kernel can start while the one before it ends.
     pub(super) overlaps: bool,
+    allocations: AtomicU64,
 }
 
 // SAFETY: the handles may be used by any thread; every call makes the context current on its own.
@@ -95,6 +97,7 @@ impl Gpu {
                 multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?
                     as usize,
                 overlaps: attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)? >= 9,
+                allocations: AtomicU64::new(0),
             }
         };
         Ok(Arc::new(gpu))
@@ -126,11 +129,17 @@ impl Gpu {
     /// Allocates device memory.
     pub(super) fn allocate(&self, bytes: usize) -> Result<u64, BackendError> {
         self.enter()?;
+        self.allocations.fetch_add(1, Ordering::Relaxed);
         // SAFETY: what it holds is written before it is read.
         unsafe { result::malloc_sync(bytes.max(1)) }.map_err(|_| BackendError::Memory {
             what: "weights, activations or caches on the GPU",
             bytes,
         })
+    }
+
+    /// Counts the pieces of memory that were ever allocated.
+    pub(super) fn allocations(&self) -> u64 {
+        self.allocations.load(Ordering::Relaxed)
     }
 
     /// Frees it again, once the device no longer works on it.

@@ -113,6 +113,10 @@ impl Backend for CudaBackend {
         true
     }
 
+    fn preparations(&self) -> u64 {
+        self.recorder.borrow().preparations() + self.gpu.allocations()
+    }
+
     fn cache_bytes_per_position(&self, shape: CacheShape) -> u64 {
         (4 * shape.layers * shape.kv_heads * shape.head_dim) as u64
     }

@@ -36,6 +36,8 @@ pub(super) struct Recorder {
     room: Buffer,
     known: Vec<Known>,
     flushes: u64,
+    /// Steps that were started kernel by kernel or made a graph.
+    preparations: u64,
     options: Options,
 }
 
@@ -57,6 +59,7 @@ impl Recorder {
             room: Buffer::new(gpu, UPLOAD)?,
             known: Vec::new(),
             flushes: 0,
+            preparations: 0,
             options: Options {
                 overlap: options.overlap && gpu.overlaps,
                 ..options
@@ -67,6 +70,11 @@ impl Recorder {
     /// Counts the flushes: what was uploaded before the last one is gone.
     pub(super) fn flushes(&self) -> u64 {
         self.flushes
+    }
+
+    /// Counts the steps that took longer than they will when their launches come again.
+    pub(super) fn preparations(&self) -> u64 {
+        self.preparations
     }
 
     /// Data for launches up to the next flush; returns where they find it.
@@ -133,7 +141,10 @@ impl Recorder {
             known.used = self.flushes;
             let graph = match known.graph.take() {
                 Some(graph) => graph,
-                None => self.gpu.capture(launches, arguments)?,
+                None => {
+                    self.preparations += 1;
+                    self.gpu.capture(launches, arguments)?
+                }
             };
             return self.gpu.replay(known.graph.insert(graph));
         }
@@ -148,6 +159,7 @@ impl Recorder {
                 self.known.swap_remove(oldest);
             }
         }
+        self.preparations += 1;
         self.gpu.launch(launches, arguments)?;
         self.known.push(Known {
             launches: std::mem::take(&mut self.now),

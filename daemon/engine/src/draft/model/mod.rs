@@ -180,6 +180,10 @@ impl Drafter for ModelDrafter {
         result
     }
 
+    fn preparations(&self) -> u64 {
+        self.model.preparations()
+    }
+
     fn behind(&self, id: SequenceId, tokens: usize) -> usize {
         let fed = self.sequences.get(&id);
         // Drafted tokens that were accepted lie in the tree, so this may say a few too many.

@@ -201,6 +201,7 @@ fn catching_up_must_pay_off_and_is_booked() {
         round_seconds: 0.02,
         catch_up_tokens: 200,
         catch_up_seconds: 3.0,
+        cold: false,
     };
     late.record(&[], &[catch_up]);
     assert!(

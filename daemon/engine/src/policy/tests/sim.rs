@@ -204,6 +204,7 @@ fn step(
             round_seconds,
             catch_up_tokens: 0,
             catch_up_seconds: 0.0,
+            cold: false,
         }],
         verify,
         ..StepTimes::default()

@@ -2,13 +2,17 @@
 //!
 //! `cargo run --release -p tandem-engine --example speculation -- TARGET.gguf DRAFT.gguf|EXIT.gguf|- PROMPT.txt…`
 //! An exit adapter makes the target draft for itself; `-` leaves only the search in the text. `ROUNDS`, `TOKENS` and
-//! `THREADS` in the environment choose other than 3, 128 and all; `METHODS` names those to run, such as `plain,goodput`, and
-//! `TEMPERATURE` other than 0 draws the text by a seed, `PIPELINED` may be `always` or `never`, and `DEVICE` and
-//! `DRAFT_DEVICE` may be `cuda` or `metal`. A text ends where the model ends it; one of a few tokens says little.
+//! `THREADS` in the environment choose other than 3, 128 and all; `METHODS` names those to run, such as
+//! `plain,goodput,chains,fixed 5` (`chains` is the default policy without siblings), and `TEMPERATURE` other than 0 draws the
+//! text by a seed, `PIPELINED` may be `always` or `never`, and `DEVICE` and `DRAFT_DEVICE` may be `cuda` or `metal`. A text
+//! ends where the model ends it; one of a few tokens says little. `EXPLAIN=1` adds where time went, in each method's first
+//! and last round, and what the policy knows of costs beside what they were; `EXPLAIN=2` every step of the default policy's first.
 //!
 //! Without prompts, paths are read from standard input, a line each, and each is answered by a line: tokens, and tokens per
 //! second of every method. `benches/peer_text.py` measures llama.cpp in between.
 #![expect(clippy::print_stdout, reason = "the answer")]
+
+mod explain;
 
 use std::error::Error;
 use std::num::NonZeroUsize;
@@ -16,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Instant;
 
+use explain::Answer;
 use tandem_engine::engine::{Engine, EngineOptions};
 use tandem_engine::gguf::Gguf;
 use tandem_engine::pair::{Device, DraftSource, LoadOptions, ModelPair, PairFiles};
@@ -24,19 +29,38 @@ use tandem_engine::sampling::SamplingParams;
 use tandem_engine::tokenizer::SpecialTokens;
 use tandem_engine::{Output, Request, RequestStats, StopConditions, TokenId};
 
-/// Name, whether it speculates, and how.
-type Method = (&'static str, bool, Policy);
+/// One way to decode.
+struct Method {
+    name: String,
+    speculation: bool,
+    policy: Policy,
+    /// Most siblings.
+    width: Option<usize>,
+}
 
-/// Plain decoding, the default policy, thresholds, and fixed lengths.
-const METHODS: [Method; 7] = [
-    ("plain", false, Policy::Goodput),
-    ("goodput", true, Policy::Goodput),
-    ("threshold", true, Policy::Threshold),
-    ("fixed 1", true, Policy::Fixed(1)),
-    ("fixed 2", true, Policy::Fixed(2)),
-    ("fixed 4", true, Policy::Fixed(4)),
-    ("fixed 7", true, Policy::Fixed(7)),
-];
+/// Those that run where none is named.
+const METHODS: &str = "plain,goodput,threshold,fixed 1,fixed 2,fixed 4,fixed 7";
+
+/// Plain decoding, the default policy with trees or with chains alone, thresholds, or a fixed length.
+fn method(name: &str) -> Result<Method, Box<dyn Error>> {
+    let (speculation, policy, width) = match name {
+        "plain" => (false, Policy::Goodput, None),
+        "goodput" => (true, Policy::Goodput, None),
+        "chains" => (true, Policy::Goodput, Some(1)),
+        "threshold" => (true, Policy::Threshold, None),
+        other => {
+            let length = other.strip_prefix("fixed ").and_then(|n| n.parse().ok());
+            let length = length.ok_or_else(|| format!("no method is called `{other}`"))?;
+            (true, Policy::Fixed(length), None)
+        }
+    };
+    Ok(Method {
+        name: name.to_owned(),
+        speculation,
+        policy,
+        width,
+    })
+}
 
 fn number<T: FromStr>(name: &str, otherwise: T) -> T {
     let named = std::env::var(name).ok();
@@ -66,12 +90,12 @@ fn draft(path: &str) -> Result<DraftSource, Box<dyn Error>> {
     })
 }
 
-/// Seconds per token, and what it cost.
+/// Seconds per token, the steps, and what it cost.
 fn run(
     engine: &mut Engine,
     prompt: &[TokenId],
-    speculation: bool,
-) -> Result<(f64, RequestStats, Vec<TokenId>), Box<dyn Error>> {
+    method: &Method,
+) -> Result<(f64, Answer, RequestStats, Vec<TokenId>), Box<dyn Error>> {
     let request = Request {
         prompt: prompt.to_vec(),
         sampling: SamplingParams {
@@ -83,19 +107,24 @@ fn run(
             max_tokens: Some(number("TOKENS", 128)),
             ..StopConditions::default()
         },
-        speculation,
+        speculation: method.speculation,
         client: None,
         drafters: None,
         draft_length: None,
         logprobs: None,
-        draft_width: None,
+        draft_width: method.width,
         deadline: None,
         entropy: 1,
     };
     engine.submit(request)?;
     let (mut tokens, mut first) = (Vec::new(), None);
+    let mut answer = Answer::default();
     loop {
-        for output in engine.step(&Instant::now)? {
+        let outputs = engine.step(&Instant::now)?;
+        if first.is_some() {
+            answer.steps.extend(engine.last_step());
+        }
+        for output in outputs {
             match output {
                 Output::Admitted { .. } => {}
                 Output::Tokens { token_ids, .. } => {
@@ -104,8 +133,9 @@ fn run(
                 }
                 Output::Finished { stats, .. } => {
                     let (start, before) = first.ok_or("a request without tokens")?;
-                    let seconds = start.elapsed().as_secs_f64();
-                    return Ok((seconds / (tokens.len() - before) as f64, stats, tokens));
+                    answer.seconds = start.elapsed().as_secs_f64();
+                    let each = answer.seconds / (tokens.len() - before) as f64;
+                    return Ok((each, answer, stats, tokens));
                 }
             }
         }
@@ -149,19 +179,13 @@ fn main() -> Result<(), Box<dyn Error>> {
             lookup_history: Some(8 << 20),
         },
     );
-    let named = std::env::var("METHODS").ok();
-    let runs = |name: &str| {
-        named
-            .as_ref()
-            .is_none_or(|named| named.split(',').any(|n| n == name))
-    };
-    let methods: Vec<Method> = METHODS
-        .into_iter()
-        .filter(|method| runs(method.0))
-        .collect();
-    if methods.first().is_none_or(|method| method.0 != "plain") {
-        return Err("METHODS must name plain: the others are compared with it".into());
+    let named = std::env::var("METHODS");
+    let named = named.as_deref().unwrap_or(METHODS).split(',');
+    let methods = named.map(method).collect::<Result<Vec<Method>, _>>()?;
+    if methods.first().is_none_or(|method| method.name != "plain") {
+        return Err("METHODS must name plain first: the others are compared with it".into());
     }
+    let explained: u8 = number("EXPLAIN", 0);
     let paths: Vec<String> = arguments.collect();
     if paths.is_empty() {
         for path in std::io::stdin().lines() {
@@ -176,15 +200,19 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Ok(());
     }
     print!("{:<12}{:>7}", "tok/s", "tokens");
-    methods.iter().for_each(|(name, ..)| print!("{name:>11}"));
+    methods
+        .iter()
+        .for_each(|method| print!("{:>11}", method.name));
     println!("   goodput: drafted, tokens per drafted step");
     let (mut logarithms, mut prompts) = (vec![0.0; methods.len()], 0);
+    let mut seen = Vec::new();
     for path in paths {
         let path = Path::new(&path);
         let Measured {
             tokens,
             seconds,
             stats,
+            answers,
         } = measure(&mut engine, &methods, path)?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         print!("{name:<12}{tokens:>7}{:>11.1}", 1.0 / seconds[0]);
@@ -200,6 +228,20 @@ fn main() -> Result<(), Box<dyn Error>> {
             stats.speculation.foreseen_rounds,
         );
         prompts += 1;
+        for (method, answers) in methods.iter().zip(&answers).filter(|_| explained > 0) {
+            if let [first, .., last] = &answers[..] {
+                explain::answer(&format!("{}, first", method.name), first);
+                if explained > 1 && method.name == "goodput" {
+                    explain::steps(&first.steps);
+                }
+                explain::answer(&format!("{}, last", method.name), last);
+            }
+        }
+        let answers = answers.into_iter().flatten();
+        seen.extend(answers.flat_map(|answer| answer.steps));
+    }
+    if explained > 0 {
+        explain::costs(&engine, &seen);
     }
     print!("{:<30}", "mean (geometric)");
     for sum in &logarithms[1..] {
@@ -217,6 +259,8 @@ struct Measured {
     seconds: Vec<f64>,
     /// Of the default policy.
     stats: RequestStats,
+    /// By method, then by round.
+    answers: Vec<Vec<Answer>>,
 }
 
 /// Runs every method in turn and takes medians.
@@ -228,15 +272,17 @@ fn measure(
     let text = std::fs::read_to_string(path)?;
     let prompt = engine.tokenizer().encode(&text, SpecialTokens::Parse);
     let mut seconds = vec![Vec::new(); methods.len()];
+    let mut answers: Vec<Vec<Answer>> = methods.iter().map(|_| Vec::new()).collect();
     let (mut plain, mut stats) = (Vec::new(), RequestStats::default());
     for _ in 0..number("ROUNDS", 3) {
-        for ((name, speculation, policy), seconds) in methods.iter().zip(&mut seconds) {
-            engine.set_policy(*policy);
-            let (took, spent, tokens) = run(engine, &prompt, *speculation)?;
-            seconds.push(took);
-            match *name {
+        for (index, method) in methods.iter().enumerate() {
+            engine.set_policy(method.policy);
+            let (took, answer, spent, tokens) = run(engine, &prompt, method)?;
+            seconds[index].push(took);
+            answers[index].push(answer);
+            match &*method.name {
                 "plain" => plain = tokens,
-                _ if tokens != plain => return Err(format!("{name} changed the text").into()),
+                name if tokens != plain => return Err(format!("{name} changed the text").into()),
                 "goodput" => stats = spent,
                 _ => {}
             }
@@ -250,5 +296,6 @@ fn measure(
         tokens: plain.len(),
         seconds: medians.collect(),
         stats,
+        answers,
     })
 }
