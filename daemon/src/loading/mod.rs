@@ -10,7 +10,7 @@ mod progress;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tandem_engine::engine::{Engine, EngineOptions};
 use tandem_engine::pair::{
@@ -58,6 +58,9 @@ pub(crate) enum DraftTerms {
     /// Leave it for later: memory is short.
     Later,
 }
+
+/// Most that a load takes longer so that a device has recorded the steps of the first answers.
+const REHEARSAL: Duration = Duration::from_millis(500);
 
 /// A pair in memory.
 #[derive(Debug)]
@@ -120,6 +123,9 @@ impl Loader {
         if let Some(why) = read.why_plain {
             tracing::warn!(pair = name, why, "decoding plainly");
             engine.shed_draft(why);
+        }
+        if let Err(error) = engine.rehearse(&Instant::now, REHEARSAL) {
+            tracing::warn!(pair = name, %error, "the first answers may be slower: the device could not prepare for them");
         }
         Ok(Loaded { engine, parts })
     }

@@ -7,20 +7,23 @@
 //! text by a seed, `PIPELINED` may be `always` or `never`, and `DEVICE` and `DRAFT_DEVICE` may be `cuda` or `metal`. A text
 //! ends where the model ends it; one of a few tokens says little. `EXPLAIN=1` adds where time went, in each method's first
 //! and last round, and what the policy knows of costs beside what they were; `EXPLAIN=2` every step of the default policy's first.
+//! `REHEARSE=0` leaves out what a device prepares at load.
 //!
 //! Without prompts, paths are read from standard input, a line each, and each is answered by a line: tokens, and tokens per
 //! second of every method. `benches/peer_text.py` measures llama.cpp in between.
 #![expect(clippy::print_stdout, reason = "the answer")]
 
 mod explain;
+mod method;
 
 use std::error::Error;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use explain::Answer;
+use method::{METHODS, Method, method};
 use tandem_engine::engine::{Engine, EngineOptions};
 use tandem_engine::gguf::Gguf;
 use tandem_engine::pair::{Device, DraftSource, LoadOptions, ModelPair, PairFiles};
@@ -28,39 +31,6 @@ use tandem_engine::policy::{Pipelined, Policy};
 use tandem_engine::sampling::SamplingParams;
 use tandem_engine::tokenizer::SpecialTokens;
 use tandem_engine::{Output, Request, RequestStats, StopConditions, TokenId};
-
-/// One way to decode.
-struct Method {
-    name: String,
-    speculation: bool,
-    policy: Policy,
-    /// Most siblings.
-    width: Option<usize>,
-}
-
-/// Those that run where none is named.
-const METHODS: &str = "plain,goodput,threshold,fixed 1,fixed 2,fixed 4,fixed 7";
-
-/// Plain decoding, the default policy with trees or with chains alone, thresholds, or a fixed length.
-fn method(name: &str) -> Result<Method, Box<dyn Error>> {
-    let (speculation, policy, width) = match name {
-        "plain" => (false, Policy::Goodput, None),
-        "goodput" => (true, Policy::Goodput, None),
-        "chains" => (true, Policy::Goodput, Some(1)),
-        "threshold" => (true, Policy::Threshold, None),
-        other => {
-            let length = other.strip_prefix("fixed ").and_then(|n| n.parse().ok());
-            let length = length.ok_or_else(|| format!("no method is called `{other}`"))?;
-            (true, Policy::Fixed(length), None)
-        }
-    };
-    Ok(Method {
-        name: name.to_owned(),
-        speculation,
-        policy,
-        width,
-    })
-}
 
 fn number<T: FromStr>(name: &str, otherwise: T) -> T {
     let named = std::env::var(name).ok();
@@ -179,6 +149,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             lookup_history: Some(8 << 20),
         },
     );
+    if number("REHEARSE", 1) > 0 {
+        engine.rehearse(&Instant::now, Duration::from_secs(1))?;
+    }
     let named = std::env::var("METHODS");
     let named = named.as_deref().unwrap_or(METHODS).split(',');
     let methods = named.map(method).collect::<Result<Vec<Method>, _>>()?;

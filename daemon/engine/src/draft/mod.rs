@@ -21,7 +21,7 @@ pub use model::ModelDrafter;
 pub use proposal::{Origin, Proposal};
 pub use self_draft::SelfDrafter;
 
-use crate::model::{LanguageModel, ModelError, Slot};
+use crate::model::{LanguageModel, ModelError, Rehearsal, Slot};
 use crate::policy::{DraftKind, StepPlan};
 use crate::sampling::Sampler;
 use crate::{SequenceId, TokenId};
@@ -121,6 +121,15 @@ pub trait Drafter: Send {
     /// [`LanguageModel::preparations`].
     fn preparations(&self) -> u64 {
         0
+    }
+
+    /// Lets its model's device prepare what the usual forwards need.
+    ///
+    /// # Errors
+    /// Where the device fails.
+    fn rehearse(&mut self, rehearsal: &Rehearsal<'_>) -> Result<(), ModelError> {
+        let _ = rehearsal;
+        Ok(())
     }
 
     /// How many of a sequence's `tokens` tokens, the newest aside, it has yet to take in before it can draft.

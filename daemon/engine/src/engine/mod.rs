@@ -5,6 +5,7 @@ mod ahead;
 mod drafting;
 mod ending;
 mod learning;
+mod rehearsal;
 mod residency;
 mod settle;
 mod step;

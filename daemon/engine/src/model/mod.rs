@@ -7,6 +7,7 @@ mod exit;
 mod layer;
 mod parts;
 mod pass;
+mod rehearsal;
 mod slots;
 mod weights;
 
@@ -14,6 +15,7 @@ pub use config::ModelConfig;
 pub use decoder::Decoder;
 pub use exit::{Exit, ExitAdapterInfo};
 pub(crate) use exit::{ExitConfig, check_layers};
+pub use rehearsal::Rehearsal;
 
 use crate::TokenId;
 use crate::backend::{BackendError, Logits};

@@ -9,6 +9,7 @@ const BINS: usize = 10;
 /// Bins of match length: 1, 2–3, 4–7, and so on.
 const MATCHES: usize = 6;
 /// Observations before a bin says anything.
+const PRIOR_W: f64 = 4.0;
 const LEAST_SAMPLES: f64 = 10.0;
 /// Observations that a bin of confidence remembers.
 const MEMORY: f64 = 100.0;
@@ -31,7 +32,8 @@ impl Calibration {
     #[must_use]
     pub(super) fn at(&self, sibling: usize, confidence: f64) -> Option<f64> {
         let rate = &self.bins[sibling.min(SIBLINGS - 1)][bin(confidence)];
-        (rate.samples() >= LEAST_SAMPLES).then(|| rate.with_prior(confidence, 2.0))
+        (sibling == 0 || rate.samples() >= LEAST_SAMPLES)
+            .then(|| rate.with_prior(confidence, PRIOR_W))
     }
 
     pub(super) fn observe(&mut self, sibling: usize, confidence: f64, accepted: bool) {

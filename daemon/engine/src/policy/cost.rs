@@ -63,6 +63,18 @@ impl Surface {
         }
     }
 
+    fn touch(&mut self, rows: usize, positions: usize) {
+        let (bucket, share) = locate(positions);
+        for (bucket, share) in [(bucket, 1.0 - share), (bucket + 1, share)] {
+            if let Some(curve) = self.buckets[bucket]
+                .as_mut()
+                .filter(|_| share >= LEAST_SHARE)
+            {
+                curve.touch(rows);
+            }
+        }
+    }
+
     fn frontier(&self, positions: usize) -> usize {
         let (bucket, _) = locate(positions);
         self.nearest(bucket).map_or(0, Curve::frontier)
@@ -103,6 +115,11 @@ impl CostModel {
     /// prompt chunks say nothing about decoding and must not be recorded.
     pub fn record_step(&mut self, rows: usize, positions: usize, seconds: f64) {
         self.steps.record(rows, positions, seconds);
+    }
+
+    /// Takes note of a step whose time says nothing of the next of as many rows: the device prepared something on the way.
+    pub fn note_step(&mut self, rows: usize, positions: usize) {
+        self.steps.touch(rows, positions);
     }
 
     /// The steps measured so far, by positions, then by rows.
@@ -151,7 +168,13 @@ impl CostModel {
     #[must_use]
     pub fn most_rows(&self, positions: usize) -> usize {
         let frontier = self.steps.frontier(positions);
-        frontier + (frontier / 2).max(1)
+        let flat = self.step(frontier.max(1), positions) < 1.2 * self.step(1, positions);
+        frontier
+            + if flat {
+                frontier.max(3)
+            } else {
+                (frontier / 2).max(1)
+            }
     }
 
     /// Expected seconds of a drafter's forward; nothing for no rows, and for lookup.

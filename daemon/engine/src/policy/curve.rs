@@ -37,6 +37,8 @@ pub(super) struct Curve {
     /// Cost of each row beyond the measured ones.
     slope: f64,
     clock: u32,
+    /// The largest row count that was run, measured or not.
+    reached: usize,
 }
 
 impl Curve {
@@ -46,6 +48,16 @@ impl Curve {
             fitted: [0.0; ROWS + 1],
             slope: 0.0,
             clock: 0,
+            reached: 0,
+        }
+    }
+
+    /// Notes that `rows` rows were run in a time that says nothing of the next.
+    pub(super) fn touch(&mut self, rows: usize) {
+        self.reached = self.reached.max(rows);
+        self.clock += 1;
+        if let Some(cell) = self.cells.get_mut(rows) {
+            cell.stamp = self.clock;
         }
     }
 
@@ -61,12 +73,10 @@ impl Curve {
         (cell.count, self.clock - cell.stamp)
     }
 
-    /// The largest row count that was measured; 0 while nothing was.
+    /// The largest row count that was run; 0 while nothing was.
     pub(super) fn frontier(&self) -> usize {
-        self.cells
-            .iter()
-            .rposition(|cell| cell.count > 0)
-            .unwrap_or(0)
+        let measured = self.cells.iter().rposition(|cell| cell.count > 0);
+        self.reached.max(measured.unwrap_or(0))
     }
 
     /// The row counts that were measured: rows, seconds and measurements.

@@ -12,12 +12,19 @@ use super::{
 const MATCH_MEMORY: f64 = 10.0;
 
 impl Controller {
+    /// Takes the time of a decoding step that was run for no request, to know what such steps cost.
+    pub fn rehearsed(&mut self, rows: usize, positions: usize, seconds: f64) {
+        self.costs.record_step(rows, positions, seconds);
+    }
+
     /// Takes the measured times of a planned step. Comes before the outcomes of its requests.
     pub fn record_step(&mut self, plan: &mut StepPlan, times: &StepTimes<'_>) {
         let went_ahead = plan.goes_ahead();
         // A step in which the draft went on says what that costs, and one that prepared those to come what that costs:
         // neither says what steps cost.
-        if !plan.prompt && !went_ahead && !times.cold {
+        if !plan.prompt && times.cold {
+            self.costs.note_step(times.rows, plan.positions);
+        } else if !plan.prompt && !went_ahead {
             self.costs
                 .record_step(times.rows, plan.positions, times.step());
         }

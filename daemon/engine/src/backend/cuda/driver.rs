@@ -129,12 +129,17 @@ impl Gpu {
     /// Allocates device memory.
     pub(super) fn allocate(&self, bytes: usize) -> Result<u64, BackendError> {
         self.enter()?;
-        self.allocations.fetch_add(1, Ordering::Relaxed);
+        self.count_allocation();
         // SAFETY: what it holds is written before it is read.
         unsafe { result::malloc_sync(bytes.max(1)) }.map_err(|_| BackendError::Memory {
             what: "weights, activations or caches on the GPU",
             bytes,
         })
+    }
+
+    /// Notes that memory was allocated, on the device or for it.
+    pub(super) fn count_allocation(&self) {
+        self.allocations.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts the pieces of memory that were ever allocated.

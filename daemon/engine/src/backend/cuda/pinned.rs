@@ -32,6 +32,7 @@ impl Arrivals for Pinned {
 impl Pinned {
     pub(super) fn new(gpu: &Arc<Gpu>, len: usize) -> Result<Self, BackendError> {
         gpu.enter()?;
+        gpu.count_allocation();
         let bytes = len.max(1) * size_of::<f32>();
         // SAFETY: zeros are floats, and the memory is set before it is used.
         let pointer = unsafe {

@@ -9,8 +9,8 @@ use crate::backend::BackendError;
 
 /// Bytes of the data that a step uploads.
 const UPLOAD: usize = 4 << 20;
-/// Steps that are remembered.
-const REMEMBERED: usize = 96;
+/// Steps that are remembered: those of up to some 20 rows, at contexts of several lengths.
+const REMEMBERED: usize = 192;
 
 /// Launches with their arguments.
 #[derive(Debug, Default)]

@@ -10,7 +10,7 @@ use super::distributions::Distributions;
 use super::growth::{Open, expand_all, expand_foreseen, next_round};
 use super::{CatchUp, DraftRequest, Drafter, Drafting, Expected};
 use crate::SequenceId;
-use crate::model::{LanguageModel, ModelError, Row};
+use crate::model::{LanguageModel, ModelError, Rehearsal, Row};
 use crate::policy::DraftKind;
 
 use fed::Fed;
@@ -18,6 +18,9 @@ pub(super) use fed::Foreseen;
 
 /// Tokens that a first round takes along; more are taken in before it, and timed apart.
 const ALONG: usize = 4;
+
+/// Rows of the largest round that is rehearsed: the tokens since the last round, or the places of a tree that a round follows.
+const REHEARSED: usize = 6;
 
 /// Drafts with a model. Its cache is kept in step by the longest common prefix with the committed tokens, so that
 /// rejection, full acceptance and a sequence that was parked for long are all the same case. What was drafted and then
@@ -182,6 +185,10 @@ impl Drafter for ModelDrafter {
 
     fn preparations(&self) -> u64 {
         self.model.preparations()
+    }
+
+    fn rehearse(&mut self, rehearsal: &Rehearsal<'_>) -> Result<(), ModelError> {
+        rehearsal.run(&mut *self.model, REHEARSED, |_, _, _| {})
     }
 
     fn behind(&self, id: SequenceId, tokens: usize) -> usize {
