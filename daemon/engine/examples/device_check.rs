@@ -13,7 +13,8 @@ use tandem_engine::TokenId;
 use tandem_engine::backend::candle::CandleBackend;
 use tandem_engine::backend::cpu::CpuBackend;
 use tandem_engine::gguf::Gguf;
-use tandem_engine::model::{Decoder, Exit, LanguageModel, Row, Slot};
+use tandem_engine::model::{Decoder, LanguageModel};
+use tandem_engine::testing::{chain, invariance};
 use tandem_engine::tokenizer::{SpecialTokens, Tokenizer};
 
 const POSITIONS: usize = 4096;
@@ -53,23 +54,6 @@ fn open(device: &str, gguf: &Gguf) -> Fallible<Model> {
     })
 }
 
-/// Logits of the last `want` of the rows.
-fn forward(model: &mut Model, rows: &[Row], want: usize) -> Fallible<Vec<Vec<f32>>> {
-    let wanted: Vec<usize> = (rows.len() - want..rows.len()).collect();
-    let logits = model.forward(rows, &wanted)?;
-    Ok((0..want).map(|row| logits.row(row).to_vec()).collect())
-}
-
-fn chain(
-    model: &mut Model,
-    slot: Slot,
-    tokens: &[TokenId],
-    want: usize,
-) -> Fallible<Vec<Vec<f32>>> {
-    let rows: Vec<Row> = Row::chain(slot, tokens).collect();
-    forward(model, &rows, want)
-}
-
 /// The two likeliest tokens, likeliest first.
 fn likeliest(logits: &[f32]) -> [usize; 2] {
     let mut order: Vec<usize> = (0..logits.len()).collect();
@@ -85,8 +69,8 @@ fn compare(
     tokens: &[TokenId],
 ) -> Fallible<()> {
     let (a, b) = (reference.open()?, model.open()?);
-    let expected = chain(reference, a, tokens, tokens.len())?;
-    let found = chain(model, b, tokens, tokens.len())?;
+    let expected = chain(&mut **reference, a, tokens, tokens.len())?;
+    let found = chain(&mut **model, b, tokens, tokens.len())?;
     let (mut worst, mut sum, mut agree, mut margins) = (0.0_f64, 0.0, 0, Vec::new());
     for (expected, found) in expected.iter().zip(&found) {
         let norm =
@@ -118,86 +102,6 @@ fn compare(
     Ok(())
 }
 
-fn same(what: &str, a: &[Vec<f32>], b: &[Vec<f32>]) -> bool {
-    let bits = |rows: &[Vec<f32>]| -> Vec<Vec<u32>> {
-        rows.iter()
-            .map(|row| row.iter().map(|v| v.to_bits()).collect())
-            .collect()
-    };
-    let (a, b) = (bits(a), bits(b));
-    let differing = a.iter().zip(&b).filter(|(a, b)| a != b).count();
-    let equal = differing == 0 && a.len() == b.len();
-    if !equal {
-        println!("{what}: {differing} of {} rows differ", a.len());
-    }
-    equal
-}
-
-/// Steps of several widths against steps of one row; trees against chains; early rows against whole ones.
-fn invariance(model: &mut Model, tokens: &[TokenId]) -> Fallible<bool> {
-    let (prompt, rest) = tokens.split_at(tokens.len() / 3);
-    let base = model.open()?;
-    chain(model, base, prompt, 1)?;
-    let tokens: Vec<TokenId> = rest.iter().copied().cycle().take(200).collect();
-    let single = model.fork(base, prompt.len())?;
-    let expected: Vec<Vec<f32>> = tokens
-        .iter()
-        .map(|token| Ok(chain(model, single, &[*token], 1)?.remove(0)))
-        .collect::<Fallible<_>>()?;
-    let mut well = true;
-    for width in [2, 3, 7, 8, 9, 15, 16, 17, 24, 32, 33, 48, 64, 65, 100, 200] {
-        let slot = model.fork(base, prompt.len())?;
-        let mut found = Vec::new();
-        for piece in tokens.chunks(width) {
-            found.extend(chain(model, slot, piece, piece.len())?);
-        }
-        well &= same(&format!("steps of {width} rows"), &found, &expected);
-        model.close(slot);
-    }
-
-    // A tree of which the even rows are the chain, each with a sibling that goes elsewhere, beside another sequence.
-    let (tree, other) = (
-        model.fork(base, prompt.len())?,
-        model.fork(base, prompt.len())?,
-    );
-    let mut rows = Vec::new();
-    for (depth, token) in tokens[..20].iter().enumerate() {
-        let parent = (2 * depth).checked_sub(2);
-        let row = |token| Row {
-            slot: tree,
-            token,
-            parent,
-        };
-        rows.extend([row(*token), row(token + 1)]);
-    }
-    rows.extend(Row::chain(other, &tokens[..5]));
-    let found = forward(model, &rows, rows.len())?;
-    let path: Vec<Vec<f32>> = found.iter().take(40).step_by(2).cloned().collect();
-    well &= same("a tree's path", &path, &expected[..20]);
-    well &= same("a neighbour", &found[40..], &expected[..5]);
-    let offsets: Vec<usize> = (0..20).map(|depth| 2 * depth).collect();
-    model.keep(tree, prompt.len(), &offsets)?;
-    let next = chain(model, tree, &tokens[20..28], 8)?;
-    well &= same("after a kept path", &next, &expected[20..28]);
-    model.truncate(tree, prompt.len() + 4);
-    let next = chain(model, tree, &tokens[4..9], 5)?;
-    well &= same("after a truncation", &next, &expected[4..9]);
-
-    let layers = model.config().layers / 2;
-    if layers > 0 {
-        let early = model.fork(base, prompt.len())?;
-        let rows: Vec<Row> = Row::chain(early, &tokens[..6]).collect();
-        model.early(&rows[..4], &[3], Exit::Layer(layers))?;
-        let found = forward(model, &rows, 6)?;
-        well &= same("resumed rows", &found, &expected[..6]);
-        model.close(early);
-    }
-    for slot in [base, single, tree, other] {
-        model.close(slot);
-    }
-    Ok(well)
-}
-
 fn main() -> Fallible<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [path, device, prompts @ ..] = &arguments[..] else {
@@ -215,7 +119,9 @@ fn main() -> Fallible<()> {
         all.extend(tokens);
     }
     compare(&mut reference, &mut model, "all of them", &all)?;
-    let invariant = invariance(&mut model, &all)?;
+    let differing = invariance(&mut *model, &all)?;
+    differing.iter().for_each(|what| println!("{what}"));
+    let invariant = differing.is_empty();
     println!("a row's logits are independent of its neighbours: {invariant}");
     if model.batch_invariant() && !invariant {
         return Err("the backend promises that they are".into());

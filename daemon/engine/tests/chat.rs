@@ -1,4 +1,4 @@
-//! The default model's chat template, against prompts that llama.cpp tokenized.
+//! The default model's chat template, against prompts that llama.cpp tokenized. No model runs.
 
 mod common;
 

@@ -1,20 +1,17 @@
 //! Tokens sampled with a draft have the target's own distribution: a chi-square test of first and second tokens on the real
-//! pair. It takes minutes:
+//! pair, on the device under test. It takes minutes:
 //!
 //! `cargo test --release -p tandem-engine --test chi_square -- --ignored --nocapture`
 
 mod common;
 
 use std::collections::HashMap;
-use std::num::NonZeroUsize;
 use std::time::Instant;
 
-use common::{LIMITS, default_target, encode, greedy, pair, prompts, run_all};
+use common::{LIMITS, default_target, encode, greedy, model_on_device, pair, prompts, run_all};
 use tandem_engine::TokenId;
-use tandem_engine::backend::cpu::CpuBackend;
 use tandem_engine::engine::{Engine, EngineOptions};
-use tandem_engine::gguf::Gguf;
-use tandem_engine::model::{Decoder, LanguageModel, Row};
+use tandem_engine::model::Row;
 use tandem_engine::sampling::{Sampler, SamplingParams};
 
 /// Pairs of tokens that are drawn.
@@ -32,9 +29,7 @@ fn sampling() -> SamplingParams {
 
 /// Probability of each pair of first and second token, from the target alone; the first is one that a plain prompt chooses.
 fn expected(prompt: &[TokenId]) -> HashMap<[TokenId; 2], f64> {
-    let gguf = Gguf::open(default_target()).expect("a sound file");
-    let backend = CpuBackend::new(NonZeroUsize::new(2).expect("two"));
-    let mut model = Decoder::load(backend, &gguf, 1024, &mut |_| {}).expect("it loads");
+    let mut model = model_on_device(&default_target(), 1024);
     let slot = model.open().expect("a cache");
     let sampler = Sampler::new(sampling(), prompt, 0);
     let mut feed = |from: usize, tokens: &[TokenId], drafted: &[TokenId]| {

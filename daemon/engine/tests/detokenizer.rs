@@ -1,4 +1,4 @@
-//! Text that grows token by token equals text decoded at once.
+//! Text that grows token by token equals text decoded at once. No model runs.
 
 use std::sync::{Arc, LazyLock};
 

@@ -1,16 +1,18 @@
 //! Whatever happens to an engine and in whatever order — requests that come, wait, are cancelled or time out, policies that
-//! change, a draft that is shed, drafts that go on ahead — the texts of seeds stay, and every cache is given back.
+//! change, a draft that is shed, drafts that go on ahead — the texts of seeds stay, and every cache is given back. On the device
+//! under test.
+
+mod common;
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use tandem_engine::engine::{Engine, EngineOptions};
-use tandem_engine::pair::{Device, DraftSource, LoadOptions, ModelPair, PairFiles};
+use tandem_engine::pair::{DraftSource, LoadOptions, ModelPair, PairFiles};
 use tandem_engine::policy::{Pipelined, Policy};
 use tandem_engine::sampling::SamplingParams;
 use tandem_engine::testing::TinyModel;
@@ -50,7 +52,7 @@ fn engine(draft: DraftSource, pipelined: Pipelined, lookup: bool) -> Engine {
         context_length: None,
         budget: 1 << 30,
         max_step_rows: 24,
-        device: Device::Cpu(NonZeroUsize::MIN),
+        device: common::SMALL,
         draft_device: None,
         prepared: None,
     };
@@ -165,9 +167,13 @@ fn step(engine: &mut Engine, clock: &dyn Fn() -> Instant, heard: &mut Heard) {
     }
 }
 
+/// Decodes plainly, one text after another; loaded once, because a device takes longer to open than such a text takes.
+static PLAIN: LazyLock<Mutex<Engine>> =
+    LazyLock::new(|| Mutex::new(engine(DraftSource::None, Pipelined::Never, false)));
+
 /// The text of plain decoding, alone.
 fn plain(ask: &Ask) -> Vec<TokenId> {
-    let mut engine = engine(DraftSource::None, Pipelined::Never, false);
+    let mut engine = PLAIN.lock().unwrap_or_else(PoisonError::into_inner);
     let ask = Ask {
         in_time: true,
         ..ask.clone()

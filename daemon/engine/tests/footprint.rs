@@ -1,4 +1,5 @@
-//! Mapped weights are no dirty memory. Alone in its process, so that nobody else dirties any.
+//! Mapped weights are no dirty memory. Alone in its process, so that nobody else dirties any. On the CPU, whose kernels alone
+//! read weights where they are mapped.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -28,6 +29,7 @@ fn growth(prepared: Option<PreparedOptions>) -> (u64, u64) {
     };
     let options = LoadOptions {
         prepared,
+        device: common::CPU,
         ..common::LOAD
     };
     let before = private_dirty_bytes();

@@ -4,11 +4,9 @@ mod common;
 
 use std::time::Instant;
 
-use common::{LIMITS, default_target, encode, greedy, pair, prompts};
-use tandem_engine::backend::cpu::CpuBackend;
+use common::{LIMITS, default_target, encode, greedy, model_on_device, pair, prompts};
 use tandem_engine::engine::Engine;
-use tandem_engine::gguf::Gguf;
-use tandem_engine::model::{Decoder, LanguageModel, Row};
+use tandem_engine::model::Row;
 use tandem_engine::policy::Policy;
 use tandem_engine::sampling::{SamplingParams, TokenLogprobs};
 use tandem_engine::{Output, Request, TokenId};
@@ -35,13 +33,7 @@ fn run(engine: &mut Engine, request: Request) -> (Vec<TokenId>, Vec<TokenLogprob
 #[test]
 fn they_are_those_of_the_target_with_and_without_drafts() {
     let loaded = pair(true);
-    let mut target = Decoder::load(
-        CpuBackend::new(std::num::NonZeroUsize::MIN),
-        &Gguf::open(default_target()).expect("the target"),
-        1024,
-        &mut |_| {},
-    )
-    .expect("the target loads");
+    let mut target = model_on_device(&default_target(), 1024);
     let prompts: Vec<Vec<TokenId>> = prompts()
         .iter()
         .take(2)

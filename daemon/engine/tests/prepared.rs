@@ -1,4 +1,5 @@
-//! Pairs whose weights are mapped: what loads find and make, what the report says, and that the text is the same.
+//! Pairs whose weights are mapped: what loads find and make, what the report says, and that the text is the same. On the CPU,
+//! whose kernels alone have a form of their own; a device under test that is another leaves the directory alone.
 
 mod common;
 
@@ -7,10 +8,16 @@ use std::path::Path;
 
 use tandem_engine::engine::Engine;
 use tandem_engine::pair::{
-    DraftSource, LoadOptions, LoadStage, ModelPair, PairFiles, PairReport, PreparedOptions,
+    Device, DraftSource, LoadOptions, LoadStage, ModelPair, PairFiles, PairReport, PreparedOptions,
     WeightSource,
 };
 use tandem_engine::sampling::SamplingParams;
+
+/// Without prepared weights.
+const PACKED: LoadOptions = LoadOptions {
+    device: common::CPU,
+    ..common::LOAD
+};
 
 /// Loads and returns the pair with the stages of loading, each with its role.
 fn load(files: &PairFiles, directory: &Path) -> (ModelPair, Vec<(&'static str, LoadStage)>) {
@@ -19,7 +26,7 @@ fn load(files: &PairFiles, directory: &Path) -> (ModelPair, Vec<(&'static str, L
             directory: directory.to_owned(),
             limit_bytes: 1 << 30,
         }),
-        ..common::LOAD
+        ..PACKED
     };
     let mut stages = Vec::new();
     let pair = ModelPair::load(files, &options, &mut |progress| {
@@ -94,7 +101,7 @@ fn a_second_load_maps_what_the_first_prepared_and_says_the_same() {
     );
     assert_eq!(warnings(second.report()), [""; 0]);
 
-    let packed = common::pair(true);
+    let packed = ModelPair::load(&files, &PACKED, &mut |_| {}).expect("it loads");
     assert_eq!(packed.report().target.weights, WeightSource::Memory);
     assert_eq!(packed.report().target.mapped_bytes, 0);
     let expected = text(packed);
@@ -179,10 +186,33 @@ fn an_exit_adapter_is_not_taken_out_of_its_targets_file() {
         let ran = common::run(&mut Engine::new(pair, common::LIMITS), request);
         ran.end.expect("it ended").1.accepted_tokens
     };
-    let packed = ModelPair::load(&files, &common::LOAD, &mut |_| {}).expect("it loads");
+    let packed = ModelPair::load(&files, &PACKED, &mut |_| {}).expect("it loads");
     let expected = accepted(packed);
     assert!(expected > 5, "{expected} accepted");
     let (mapped, stages) = load(&files, directory.path());
     assert!(stages.contains(&("exit adapter", LoadStage::Reading)));
     assert_eq!(accepted(mapped), expected);
+}
+
+#[test]
+fn only_the_cpu_prepares_weights() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let options = LoadOptions {
+        prepared: Some(PreparedOptions {
+            directory: directory.path().to_owned(),
+            limit_bytes: 1 << 30,
+        }),
+        ..common::LOAD
+    };
+    let pair = ModelPair::load(&draft_alone(), &options, &mut |_| {}).expect("it loads");
+    let target = &pair.report().target;
+    let files = fs::read_dir(directory.path()).expect("it is there").count();
+    match common::DEVICE {
+        Device::Cpu(_) => assert!(target.mapped_bytes > 0 && files > 0),
+        _ => {
+            assert_eq!(target.weights, WeightSource::Memory);
+            assert_eq!((target.mapped_bytes, files), (0, 0));
+        }
+    }
+    assert_eq!(warnings(pair.report()), [""; 0]);
 }

@@ -1,14 +1,13 @@
-//! What a request may count on, shown on tiny models: real forwards, drafts that are always right and drafts that are
-//! mostly wrong.
+//! What a request may count on, shown on tiny models on the device under test: real forwards, drafts that are always right
+//! and drafts that are mostly wrong.
 
 mod common;
 
-use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
-use common::{LIMITS, Ran, greedy, run, run_all};
+use common::{LIMITS, Ran, SMALL, greedy, run, run_all};
 use tandem_engine::engine::{Engine, EngineOptions, RequestError};
-use tandem_engine::pair::{Device, DraftSource, LoadError, LoadOptions, ModelPair, PairFiles};
+use tandem_engine::pair::{DraftSource, LoadError, LoadOptions, ModelPair, PairFiles};
 use tandem_engine::sampling::SamplingParams;
 use tandem_engine::testing::TinyModel;
 use tandem_engine::{FinishReason, Output, Request, TokenId};
@@ -34,7 +33,7 @@ const LOAD: LoadOptions = LoadOptions {
     context_length: None,
     budget: 1 << 30,
     max_step_rows: 64,
-    device: Device::Cpu(NonZeroUsize::MIN),
+    device: SMALL,
     draft_device: None,
     prepared: None,
 };

@@ -2,14 +2,13 @@
 
 mod common;
 
-use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Instant;
 
-use common::{LIMITS, greedy, run_all_by};
+use common::{LIMITS, SMALL, greedy, run_all_by};
 use tandem_engine::draft::ClientKey;
 use tandem_engine::engine::{Engine, EngineOptions, RequestError};
-use tandem_engine::pair::{Device, DraftSource, LoadError, LoadOptions, LoadedDraft};
+use tandem_engine::pair::{DraftSource, LoadError, LoadOptions, LoadedDraft};
 use tandem_engine::pair::{ModelPair, PairFiles};
 use tandem_engine::sampling::SamplingParams;
 use tandem_engine::testing::TinyModel;
@@ -31,7 +30,7 @@ const LOAD: LoadOptions = LoadOptions {
     context_length: None,
     budget: 1 << 30,
     max_step_rows: 64,
-    device: Device::Cpu(NonZeroUsize::MIN),
+    device: SMALL,
     draft_device: None,
     prepared: None,
 };

@@ -1,4 +1,5 @@
-//! A steady step allocates nothing: not in the model, on any thread, and in the engine only what it hands over.
+//! A steady step allocates nothing: not in the model, on any thread, and in the engine only what it hands over. On the CPU,
+//! whose steps have nothing but memory to wait for: a device's are lists of launches, made anew for each.
 #![expect(unsafe_code, reason = "counts what the allocator is asked for")]
 
 use std::alloc::{GlobalAlloc, Layout, System};

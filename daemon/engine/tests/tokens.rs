@@ -1,4 +1,5 @@
-//! Our tokenizer against llama.cpp's ids (golden/make_tokens.py) and against the `tokenizers` crate's own pipeline.
+//! Our tokenizer against llama.cpp's ids (golden/make_tokens.py) and against the `tokenizers` crate's own
+//! pipeline. No model runs.
 
 mod common;
 

@@ -75,6 +75,29 @@ impl TinyModel {
             .finish()
     }
 
+    /// Writes the model with tensors of the caller's, who is told a name and a shape, innermost extent first, and returns
+    /// a format and bytes. The embedding has `vocabulary` rows, which may be more than there are tokens.
+    ///
+    /// # Panics
+    /// If an extent does not fit 32 bits.
+    #[must_use]
+    pub fn gguf_of(
+        &self,
+        vocabulary: usize,
+        mut tensor: impl FnMut(&str, &[usize]) -> (Format, Vec<u8>),
+    ) -> Vec<u8> {
+        let mut writer = self.header();
+        for (name, mut shape) in self.tensors() {
+            if name == "token_embd.weight" {
+                shape[1] = vocabulary;
+            }
+            let (format, bytes) = tensor(&name, &shape);
+            let shape: Vec<u64> = shape.into_iter().map(|extent| extent as u64).collect();
+            writer = writer.raw_tensor(&name, &shape, format.number(), &bytes);
+        }
+        writer.finish()
+    }
+
     /// Starts a file with everything but tensors.
     fn header(&self) -> GgufWriter {
         let arch = self.architecture;

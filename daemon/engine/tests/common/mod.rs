@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use tandem_engine::engine::{Engine, EngineOptions};
+use tandem_engine::gguf::Gguf;
+use tandem_engine::model::LanguageModel;
 use tandem_engine::pair::{Device, DraftSource, LoadOptions, ModelPair, PairFiles};
 use tandem_engine::sampling::SamplingParams;
 use tandem_engine::tokenizer::SpecialTokens;
@@ -67,16 +69,31 @@ fn model(reference: &ModelRef) -> PathBuf {
 
 const THREADS: NonZeroUsize = NonZeroUsize::new(2).expect("two");
 
-/// What the tests that load the real pair run on: `TANDEM_TEST_DEVICE` when they are compiled, or else the CPU.
+/// The CPU, for tests of what only the CPU has.
+pub(crate) const CPU: Device = Device::Cpu(THREADS);
+
+/// What tests run on that say nothing else: `TANDEM_TEST_DEVICE` when they are compiled, or else the CPU.
 pub(crate) const DEVICE: Device = match option_env!("TANDEM_TEST_DEVICE") {
-    None => Device::Cpu(THREADS),
+    None => CPU,
     Some(name) => match name.as_bytes() {
-        b"cpu" => Device::Cpu(THREADS),
+        b"cpu" => CPU,
         b"metal" => Device::Metal,
         b"cuda" => Device::Cuda,
         _ => panic!("TANDEM_TEST_DEVICE is cpu, metal or cuda"),
     },
 };
+
+/// The same for tiny models, which threads of the CPU would only wait for.
+pub(crate) const SMALL: Device = match DEVICE {
+    Device::Cpu(_) => Device::Cpu(NonZeroUsize::MIN),
+    device => device,
+};
+
+/// Loads a model file onto the device under test.
+pub(crate) fn model_on_device(path: &Path, context_length: usize) -> Box<dyn LanguageModel> {
+    let gguf = Gguf::open(path).expect("a sound file");
+    tandem_engine::testing::load(DEVICE, &gguf, context_length).expect("it loads")
+}
 
 pub(crate) const LOAD: LoadOptions = LoadOptions {
     context_length: Some(1024),

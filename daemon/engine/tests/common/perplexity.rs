@@ -15,7 +15,7 @@ pub(crate) fn golden(json: &str) -> (Vec<TokenId>, f64) {
 }
 
 /// exp of the mean loss of each token but the first.
-pub(crate) fn perplexity(model: &mut impl LanguageModel, tokens: &[TokenId]) -> f64 {
+pub(crate) fn perplexity(model: &mut dyn LanguageModel, tokens: &[TokenId]) -> f64 {
     let slot = model.open().expect("a cache");
     let mut loss = 0.0;
     for (piece, start) in tokens.chunks(PIECE).zip((0..).step_by(PIECE)) {

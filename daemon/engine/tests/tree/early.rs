@@ -2,7 +2,7 @@
 
 use tandem_engine::backend::Logits;
 use tandem_engine::gguf::Gguf;
-use tandem_engine::model::{Decoder, Exit, LanguageModel, ModelError, Row};
+use tandem_engine::model::{Exit, LanguageModel, ModelError, Row};
 
 use super::common;
 use super::world::*;
@@ -119,15 +119,14 @@ fn the_reference_resumes_within_its_tolerance() {
 
 #[test]
 fn the_real_target_resumes_to_the_bit() {
-    let gguf = Gguf::open(common::default_target()).expect("a sound file");
-    let mut model = Decoder::load(cpu(2), &gguf, 512, &mut |_| {}).expect("it loads");
+    let mut model = common::model_on_device(&common::default_target(), 512);
     let adapter = Gguf::open(common::default_exit_adapter()).expect("a sound file");
     model.attach_exit(&adapter, &mut |_| {}).expect("it fits");
     let mut noise = Noise(4);
     for place in [(10, 7), (130, 3)] {
-        let worst = resumed(&mut model, &mut noise, place, [Exit::Adapter; 2]);
+        let worst = resumed(&mut *model, &mut noise, place, [Exit::Adapter; 2]);
         assert_eq!(worst, 0.0, "{place:?}");
-        let worst = resumed(&mut model, &mut noise, place, [Exit::Layer(10); 2]);
+        let worst = resumed(&mut *model, &mut noise, place, [Exit::Layer(10); 2]);
         assert_eq!(worst, 0.0, "{place:?}, without the adapter");
     }
 }

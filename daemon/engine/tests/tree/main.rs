@@ -1,5 +1,5 @@
-//! Open trees: grown row by row, computed early and resumed, kept, cut and forked, always to the bit as if computed
-//! from scratch.
+//! Open trees on the device under test: grown row by row, computed early and resumed, kept, cut and forked, always to the bit
+//! as if computed from scratch.
 
 mod adapter;
 #[path = "../common/mod.rs"]

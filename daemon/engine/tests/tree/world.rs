@@ -1,15 +1,14 @@
 //! Tiny models, trees of tokens, and what their logits should be.
 
 use std::io::Write;
-use std::num::NonZeroUsize;
 
 use tandem_engine::TokenId;
-use tandem_engine::backend::Backend;
 use tandem_engine::backend::candle::CandleBackend;
-use tandem_engine::backend::cpu::CpuBackend;
 use tandem_engine::gguf::Gguf;
 use tandem_engine::model::{Decoder, Exit, LanguageModel, Row, Slot};
-use tandem_engine::testing::TinyModel;
+use tandem_engine::testing::{TinyModel, load};
+
+use super::common::DEVICE;
 
 /// Positions of a tiny model.
 pub(crate) const CONTEXT: usize = 512;
@@ -34,26 +33,24 @@ pub(crate) fn open(bytes: &[u8]) -> Gguf {
     Gguf::open(file.path()).expect("a sound file")
 }
 
-pub(crate) fn cpu(threads: usize) -> CpuBackend {
-    CpuBackend::new(NonZeroUsize::new(threads).expect("at least one"))
-}
-
-fn decoder<B: Backend>(backend: B, architecture: &'static str) -> Decoder<B> {
+fn written(architecture: &'static str) -> Gguf {
     let model = TinyModel {
         architecture,
         ..TINY
     };
-    Decoder::load(backend, &open(&model.gguf()), CONTEXT, &mut |_| {}).expect("it loads")
+    open(&model.gguf())
 }
 
-/// A tiny model of this architecture on our kernels.
+/// A tiny model of this architecture on the device under test.
 pub(crate) fn tiny(architecture: &'static str) -> Box<dyn LanguageModel> {
-    Box::new(decoder(cpu(2), architecture))
+    load(DEVICE, &written(architecture), CONTEXT).expect("it loads")
 }
 
 /// The same on the reference backend.
 pub(crate) fn reference(architecture: &'static str) -> Box<dyn LanguageModel> {
-    Box::new(decoder(CandleBackend::cpu(), architecture))
+    let gguf = written(architecture);
+    let loaded = Decoder::load(CandleBackend::cpu(), &gguf, CONTEXT, &mut |_| {});
+    Box::new(loaded.expect("it loads"))
 }
 
 /// A tiny llama with an exit adapter.

@@ -43,7 +43,36 @@ pub fn random_blocks(format: Format, weights: usize, random: &mut Random) -> Vec
 
 /// Gives every block random scales: signed, of either size.
 pub fn set_scales(format: Format, blocks: &mut [u8], random: &mut Random) {
-    let places: &[usize] = match format {
+    for block in blocks.chunks_exact_mut(format.block_bytes()) {
+        for &place in places(format) {
+            let value = random.normal() * 0.05;
+            match format {
+                Format::MXFP4 => block[place] = 118 + (random.next() % 8) as u8,
+                _ => put(format, &mut block[place..], value),
+            }
+        }
+    }
+}
+
+/// Multiplies the scales of every block by `factor`, as nearly as its format can.
+pub fn scale_blocks(format: Format, blocks: &mut [u8], factor: f32) {
+    for block in blocks.chunks_exact_mut(format.block_bytes()) {
+        for &place in places(format) {
+            let scale = &mut block[place..];
+            match format {
+                Format::MXFP4 => {
+                    let exponent = i32::from(scale[0]) + factor.log2().round() as i32;
+                    scale[0] = exponent.clamp(0, 254) as u8;
+                }
+                _ => put(format, scale, get(format, scale) * factor),
+            }
+        }
+    }
+}
+
+/// Where a block has its scales.
+fn places(format: Format) -> &'static [usize] {
+    match format {
         Format::F32 | Format::F16 | Format::BF16 => &[0],
         Format::Q4_0 | Format::Q5_0 | Format::Q8_0 => &[0],
         Format::Q4_1 | Format::Q5_1 | Format::Q4K | Format::Q5K => &[0, 2],
@@ -56,24 +85,35 @@ pub fn set_scales(format: Format, blocks: &mut [u8], random: &mut Random) {
         Format::Q2K => &[80, 82],
         Format::Q3K => &[108],
         Format::Q6K => &[208],
-    };
-    for block in blocks.chunks_exact_mut(format.block_bytes()) {
-        for &place in places {
-            let value = random.normal() * 0.05;
-            match format {
-                Format::F32 => block.copy_from_slice(&value.to_le_bytes()),
-                Format::IQ1M => {
-                    // A nibble on top of each of four words.
-                    let bits = f16::from_f32(value).to_bits();
-                    for k in 0..4 {
-                        let high = &mut block[place + 2 * k + 1];
-                        *high = *high & 15 | ((bits >> (4 * k)) as u8) << 4;
-                    }
-                }
-                Format::MXFP4 => block[place] = 118 + (random.next() % 8) as u8,
-                Format::BF16 => block.copy_from_slice(&bf16::from_f32(value).to_le_bytes()),
-                _ => block[place..place + 2].copy_from_slice(&f16::from_f32(value).to_le_bytes()),
+    }
+}
+
+/// Reads a scale from where it begins.
+fn get(format: Format, scale: &[u8]) -> f32 {
+    match format {
+        Format::F32 => f32::from_le_bytes([scale[0], scale[1], scale[2], scale[3]]),
+        Format::BF16 => bf16::from_le_bytes([scale[0], scale[1]]).to_f32(),
+        // A nibble on top of each of four words.
+        Format::IQ1M => {
+            let nibble = |k: usize| u16::from(scale[2 * k + 1] >> 4) << (4 * k);
+            f16::from_bits((0..4).map(nibble).sum()).to_f32()
+        }
+        _ => f16::from_le_bytes([scale[0], scale[1]]).to_f32(),
+    }
+}
+
+/// Writes a scale to where it begins.
+fn put(format: Format, scale: &mut [u8], value: f32) {
+    match format {
+        Format::F32 => scale[..4].copy_from_slice(&value.to_le_bytes()),
+        Format::BF16 => scale[..2].copy_from_slice(&bf16::from_f32(value).to_le_bytes()),
+        Format::IQ1M => {
+            let bits = f16::from_f32(value).to_bits();
+            for k in 0..4 {
+                let high = &mut scale[2 * k + 1];
+                *high = *high & 15 | ((bits >> (4 * k)) as u8) << 4;
             }
         }
+        _ => scale[..2].copy_from_slice(&f16::from_f32(value).to_le_bytes()),
     }
 }

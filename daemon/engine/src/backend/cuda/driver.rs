@@ -1,21 +1,18 @@
-//! NVIDIA's driver: one device, one stream, memory and compiled kernels. All that is unsafe about them is here.
+//! NVIDIA's driver: one device, one stream, memory and launches. What is unsafe about them is here.
 #![expect(unsafe_code, reason = "the driver is a C library")]
 
-use std::ffi::{CString, c_void};
+use std::ffi::c_void;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cudarc::driver::{DriverError, result, sys};
 
+use super::module::Function;
 use crate::backend::BackendError;
 
-/// A compiled kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Function(sys::CUfunction);
-
-// SAFETY: a handle that any thread may use while its module is loaded, which is for good.
-unsafe impl Send for Function {}
+/// The oldest compute capability that kernels are compiled for.
+const OLDEST: i32 = 8;
 
 /// A recorded sequence of launches that the device starts at once.
 #[derive(Debug)]
@@ -69,6 +66,14 @@ pub(super) fn failed(error: DriverError) -> BackendError {
     }
 }
 
+/// Says that memory is short where that is why, and what the driver said otherwise.
+pub(super) fn short(error: DriverError, what: &'static str, bytes: usize) -> BackendError {
+    match error.0 {
+        sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => BackendError::Memory { what, bytes },
+        _ => failed(error),
+    }
+}
+
 impl Gpu {
     /// Opens the first device.
     pub(super) fn open() -> Result<Arc<Self>, BackendError> {
@@ -83,12 +88,24 @@ impl Gpu {
         }
         result::init().map_err(failed)?;
         let device = result::device::get(0).map_err(failed)?;
+        use sys::CUdevice_attribute as Attribute;
+        let attribute = |name| {
+            // SAFETY: the device is valid.
+            unsafe { result::device::get_attribute(device, name) }.map_err(failed)
+        };
+        let major = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+        if major < OLDEST {
+            return Err(BackendError::Device {
+                device: "cuda",
+                reason: format!(
+                    "the GPU has compute capability {major}.x, and the kernels need {OLDEST}.0; set device = \"cpu\""
+                ),
+            });
+        }
         // SAFETY: the device is valid, and the context is retained before it is used.
         let gpu = unsafe {
             let context = result::primary_ctx::retain(device).map_err(failed)?;
             result::ctx::set_current(context).map_err(failed)?;
-            let attribute = |name| result::device::get_attribute(device, name).map_err(failed);
-            use sys::CUdevice_attribute as Attribute;
             Self {
                 device,
                 context,
@@ -96,7 +113,7 @@ impl Gpu {
                     .map_err(failed)?,
                 multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?
                     as usize,
-                overlaps: attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)? >= 9,
+                overlaps: major >= 9,
                 allocations: AtomicU64::new(0),
             }
         };
@@ -109,32 +126,13 @@ impl Gpu {
         unsafe { result::ctx::set_current(self.context) }.map_err(failed)
     }
 
-    /// Loads kernels, for good, and returns a way to find them by name.
-    pub(super) fn load(
-        &self,
-        image: &'static [u8],
-    ) -> Result<impl Fn(&str) -> Result<Function, BackendError>, BackendError> {
-        self.enter()?;
-        // SAFETY: the image is what the compiler made.
-        let module = unsafe { result::module::load_data(image.as_ptr().cast()) }.map_err(failed)?;
-        Ok(move |name: &str| {
-            let name = CString::new(name).expect("names have no zeros");
-            // SAFETY: the module is never unloaded.
-            unsafe { result::module::get_function(module, name) }
-                .map(Function)
-                .map_err(failed)
-        })
-    }
-
     /// Allocates device memory.
     pub(super) fn allocate(&self, bytes: usize) -> Result<u64, BackendError> {
         self.enter()?;
         self.count_allocation();
         // SAFETY: what it holds is written before it is read.
-        unsafe { result::malloc_sync(bytes.max(1)) }.map_err(|_| BackendError::Memory {
-            what: "weights, activations or caches on the GPU",
-            bytes,
-        })
+        unsafe { result::malloc_sync(bytes.max(1)) }
+            .map_err(|error| short(error, "weights, activations or caches on the GPU", bytes))
     }
 
     /// Notes that memory was allocated, on the device or for it.
@@ -219,7 +217,7 @@ impl Gpu {
             unsafe {
                 sys::cuLaunchKernelEx(
                     &raw const config,
-                    launch.function.0,
+                    launch.function.handle(),
                     parameters.as_mut_ptr(),
                     std::ptr::null_mut(),
                 )
@@ -243,9 +241,9 @@ impl Gpu {
             result::stream::begin_capture(self.stream, mode).map_err(failed)?;
             let launched = self.launch(launches, arguments);
             let graph = result::stream::end_capture(self.stream).map_err(failed)?;
-            launched?;
-            let exec =
-                result::graph::instantiate(graph, sys::CUgraphInstantiate_flags(0)).map_err(failed);
+            let exec = launched.and_then(|()| {
+                result::graph::instantiate(graph, sys::CUgraphInstantiate_flags(0)).map_err(failed)
+            });
             let _ = result::graph::destroy(graph);
             exec.map(Graph)
         }

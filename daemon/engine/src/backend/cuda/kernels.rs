@@ -1,8 +1,10 @@
 //! The compiled kernels by name.
 
 use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::driver::{Function, Gpu};
+use super::driver::Gpu;
+use super::module::{Function, Module};
 use super::weights::Kind;
 use crate::backend::BackendError;
 
@@ -72,17 +74,33 @@ pub(super) struct Kernels {
     pub(super) copy: Function,
     pub(super) store: Function,
     pub(super) attend: Function,
+    /// Where they come from.
+    _modules: [Module; 4],
 }
 
+/// Those that are loaded, while any backend has them: the target and the draft have the same.
+static LOADED: Mutex<Weak<Kernels>> = Mutex::new(Weak::new());
+
 impl Kernels {
-    pub(super) fn load(gpu: &Gpu) -> Result<Self, BackendError> {
-        let matmul = gpu.load(compiled!("matmul"))?;
+    /// The kernels of the process, loaded where nobody has them yet.
+    pub(super) fn shared(gpu: &Arc<Gpu>) -> Result<Arc<Self>, BackendError> {
+        let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kernels) = loaded.upgrade() {
+            return Ok(kernels);
+        }
+        let kernels = Arc::new(Self::load(gpu)?);
+        *loaded = Arc::downgrade(&kernels);
+        Ok(kernels)
+    }
+
+    fn load(gpu: &Arc<Gpu>) -> Result<Self, BackendError> {
+        let matmul = Module::load(gpu, compiled!("matmul"))?;
         let mut products = Vec::new();
         for kind in Kind::ALL {
             let functions: Vec<Function> = SHAPES
                 .iter()
                 .map(|shape| {
-                    matmul(&format!(
+                    matmul.function(&format!(
                         "{}_{}_{}_{}_{}",
                         if shape.gated { "gated" } else { "plain" },
                         kind as usize,
@@ -94,7 +112,7 @@ impl Kernels {
                 .collect::<Result<_, _>>()?;
             products.push(functions.try_into().expect("one per shape"));
         }
-        let pack = gpu.load(compiled!("pack"))?;
+        let pack = Module::load(gpu, compiled!("pack"))?;
         let packing = [
             "pack_Q4_0",
             "pack_Q4_1",
@@ -104,22 +122,25 @@ impl Kernels {
             "pack_Q6_K",
             "pack_half",
         ];
-        let packing = packing.into_iter().map(|name| Ok((name, pack(name)?)));
+        let packing = packing
+            .into_iter()
+            .map(|name| Ok((name, pack.function(name)?)));
         let (rows, attention) = (
-            gpu.load(compiled!("rows"))?,
-            gpu.load(compiled!("attention"))?,
+            Module::load(gpu, compiled!("rows"))?,
+            Module::load(gpu, compiled!("attention"))?,
         );
         Ok(Self {
             products: products.try_into().expect("one per kind"),
             packing: packing.collect::<Result<_, BackendError>>()?,
-            norm: rows("rms_norm")?,
-            embed: rows("embed")?,
-            gather: rows("gather")?,
-            halve: rows("halve")?,
-            keep: rows("keep")?,
-            copy: rows("copy_positions")?,
-            store: attention("store")?,
-            attend: attention("attend")?,
+            norm: rows.function("rms_norm")?,
+            embed: rows.function("embed")?,
+            gather: rows.function("gather")?,
+            halve: rows.function("halve")?,
+            keep: rows.function("keep")?,
+            copy: rows.function("copy_positions")?,
+            store: attention.function("store")?,
+            attend: attention.function("attend")?,
+            _modules: [matmul, pack, rows, attention],
         })
     }
 

@@ -8,8 +8,10 @@
 mod attention;
 mod cache;
 mod driver;
+mod head;
 mod kernels;
 mod memory;
+mod module;
 mod pinned;
 mod products;
 mod recorder;
@@ -47,14 +49,15 @@ pub struct CudaRope {
 /// See the module.
 #[derive(Debug)]
 pub struct CudaBackend {
-    gpu: Arc<Gpu>,
-    kernels: Kernels,
-    pool: Arc<Pool>,
     recorder: RefCell<Recorder>,
     planned: RefCell<Option<Planned>>,
     counters: RefCell<Counters>,
     /// Where logits arrive, one for each buffer that callers have at once.
     arrivals: RefCell<Vec<Arc<Pinned>>>,
+    pool: Arc<Pool>,
+    /// Dropped after the recorder, which knows them.
+    kernels: Arc<Kernels>,
+    gpu: Arc<Gpu>,
 }
 
 impl CudaBackend {
@@ -76,25 +79,23 @@ impl CudaBackend {
     pub fn with(options: Options) -> Result<Self, BackendError> {
         let gpu = Gpu::open()?;
         Ok(Self {
-            kernels: Kernels::load(&gpu)?,
-            pool: Pool::new(&gpu),
             recorder: RefCell::new(Recorder::new(&gpu, options)?),
             planned: RefCell::new(None),
             counters: RefCell::new(Counters::none()),
             arrivals: RefCell::default(),
+            pool: Pool::new(&gpu),
+            kernels: Kernels::shared(&gpu)?,
             gpu,
         })
     }
 
-    /// Memory for so many logits that no caller has any more.
-    fn arrivals(&self, len: usize) -> Result<Arc<Pinned>, BackendError> {
-        let mut all = self.arrivals.borrow_mut();
-        let free = all.iter_mut().position(|held| Arc::get_mut(held).is_some());
-        let held = free.map(|free| all.swap_remove(free));
-        match held.filter(|held| held.len() >= len) {
-            Some(held) => Ok(held),
-            None => Ok(Arc::new(Pinned::new(&self.gpu, len.next_power_of_two())?)),
+    /// Passes on what an operation of a pass came to. After an error the pass is over: what it recorded is forgotten, because
+    /// the memory that it works on is handed out again.
+    fn ended<T>(&self, result: Result<T, BackendError>) -> Result<T, BackendError> {
+        if result.is_err() {
+            self.recorder.borrow_mut().forget();
         }
+        result
     }
 }
 
@@ -146,9 +147,8 @@ impl Backend for CudaBackend {
 
     fn reserve(&self, cache: &mut CudaCache, positions: usize) -> Result<(), BackendError> {
         if positions > cache.capacity {
-            // Twice as much, so that growing costs little, up to what a long text can need anyway.
-            let capacity = positions.max(cache.capacity + cache.capacity.min(4096));
-            *cache = self.copied(cache, cache.capacity, capacity)?;
+            // No more than is needed: requests were let in by what their positions take.
+            *cache = self.copied(cache, cache.capacity, positions)?;
         }
         Ok(())
     }
@@ -175,7 +175,7 @@ impl Backend for CudaBackend {
         count: usize,
         rows: impl Iterator<Item = (&'a CudaHidden, usize)>,
     ) -> Result<CudaHidden, BackendError> {
-        self.gathered(count, rows)
+        self.ended(self.gathered(count, rows))
     }
 
     fn release(&self, _x: CudaHidden) {}
@@ -186,7 +186,7 @@ impl Backend for CudaBackend {
         tokens: &[TokenId],
         scale: f32,
     ) -> Result<CudaHidden, BackendError> {
-        self.embedded(table, tokens, scale)
+        self.ended(self.embedded(table, tokens, scale))
     }
 
     fn linear<const N: usize>(
@@ -194,9 +194,9 @@ impl Backend for CudaBackend {
         x: Input<'_, Self>,
         maps: [Linear<'_, Self>; N],
     ) -> Result<[CudaHidden; N], BackendError> {
-        let x = self.taken(x)?;
-        let outs = self.multiply(&x, &maps.map(|map| (map.weight, map.bias)))?;
-        Ok(outs.try_into().expect("one result per map"))
+        let maps = maps.map(|map| (map.weight, map.bias));
+        let outs = self.taken(x).and_then(|x| self.multiply(&x, &maps));
+        Ok(self.ended(outs)?.try_into().expect("one result per map"))
     }
 
     fn attention(
@@ -206,7 +206,7 @@ impl Backend for CudaBackend {
         plan: &RowPlan,
         caches: &mut [CudaCache],
     ) -> Result<CudaHidden, BackendError> {
-        self.attended(params, qkv, plan, caches)
+        self.ended(self.attended(params, qkv, plan, caches))
     }
 
     fn remember(
@@ -216,8 +216,8 @@ impl Backend for CudaBackend {
         plan: &RowPlan,
         caches: &mut [CudaCache],
     ) -> Result<(), BackendError> {
-        self.stored(params, None, [&keys, &values], plan, caches)?;
-        Ok(())
+        let stored = self.stored(params, None, [&keys, &values], plan, caches);
+        self.ended(stored.map(|_| ()))
     }
 
     fn gated_mlp(
@@ -226,10 +226,11 @@ impl Backend for CudaBackend {
         [gate, up, down]: [&CudaMatrix; 3],
         activation: Activation,
     ) -> Result<CudaHidden, BackendError> {
-        let x = self.taken(x)?;
-        let inner = self.gated(&x, [gate, up], activation)?;
-        let [out] = <[CudaHidden; 1]>::try_from(self.multiply(&inner, &[(down, None)])?)
-            .expect("one result per map");
+        let out = self
+            .taken(x)
+            .and_then(|x| self.gated(&x, [gate, up], activation))
+            .and_then(|inner| self.multiply(&inner, &[(down, None)]));
+        let [out] = <[CudaHidden; 1]>::try_from(self.ended(out)?).expect("one result per map");
         Ok(out)
     }
 
@@ -251,27 +252,6 @@ impl Backend for CudaBackend {
         head: &CudaMatrix,
         out: &mut Logits,
     ) -> Result<(), BackendError> {
-        if rows.is_empty() {
-            self.recorder.borrow_mut().flush()?;
-            out.reset(0, 0)?;
-            return Ok(());
-        }
-        self.settle(&x);
-        let list: Vec<u32> = rows.iter().map(|row| *row as u32).collect();
-        let list = self.recorder.borrow_mut().upload(bytes(&list))?;
-        let normed = self.halves(rows.len(), x.width, 1.0)?;
-        self.norm(&x, Some((&norm, &normed)), Some(list));
-        let logits = self.multiply(&normed, &[(head, None)])?;
-        self.recorder.borrow_mut().flush()?;
-        let len = rows.len() * head.outputs;
-        // What the caller had is given back first.
-        out.reset(0, 0)?;
-        let mut arrived = self.arrivals(len)?;
-        let to = Arc::get_mut(&mut arrived).expect("nobody else has it");
-        self.gpu
-            .download(logits[0].data.pointer, &mut to.floats_mut()[..len])?;
-        self.arrivals.borrow_mut().push(Arc::clone(&arrived));
-        out.lend(rows.len(), head.outputs, arrived);
-        Ok(())
+        self.ended(self.said(&x, &norm, rows, head, out))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cudarc::driver::result;
 
-use super::driver::{Gpu, failed};
+use super::driver::{Gpu, short};
 use crate::backend::BackendError;
 use crate::backend::logits::Arrivals;
 
@@ -36,7 +36,8 @@ impl Pinned {
         let bytes = len.max(1) * size_of::<f32>();
         // SAFETY: zeros are floats, and the memory is set before it is used.
         let pointer = unsafe {
-            let pointer = result::malloc_host(bytes, 0).map_err(failed)?;
+            let pointer = result::malloc_host(bytes, 0)
+                .map_err(|error| short(error, "logits that arrive from the GPU", bytes))?;
             std::ptr::write_bytes(pointer.cast::<u8>(), 0, bytes);
             pointer.cast()
         };

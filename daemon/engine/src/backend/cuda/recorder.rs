@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use super::driver::{Function, Gpu, Graph, Launch, words};
+use super::driver::{Gpu, Graph, Launch, words};
 use super::memory::Buffer;
+use super::module::Function;
 use crate::backend::BackendError;
 
 /// Bytes of the data that a step uploads.
@@ -94,7 +95,7 @@ impl Recorder {
         Ok(self.room.pointer + at as u64)
     }
 
-    /// Records a launch.
+    /// Records a launch, unless there is nothing to do in it.
     pub(super) fn launch<T: Copy>(
         &mut self,
         function: Function,
@@ -102,6 +103,10 @@ impl Recorder {
         block: usize,
         arguments: &T,
     ) {
+        // The driver refuses a launch of no rows.
+        if grid.contains(&0) {
+            return;
+        }
         self.now.launches.push(Launch {
             function,
             grid: grid.map(|extent| extent as u32),
@@ -114,12 +119,17 @@ impl Recorder {
 
     /// Starts what was recorded.
     pub(super) fn flush(&mut self) -> Result<(), BackendError> {
-        self.flushes += 1;
         let result = self.start();
+        self.forget();
+        result
+    }
+
+    /// Forgets what was recorded: it was started, or never will be.
+    pub(super) fn forget(&mut self) {
+        self.flushes += 1;
         self.now.launches.clear();
         self.now.arguments.clear();
         self.data.clear();
-        result
     }
 
     fn start(&mut self) -> Result<(), BackendError> {

@@ -1,0 +1,49 @@
+//! What examples that run a pair read from the command line and the environment.
+
+use std::error::Error;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use tandem_engine::gguf::Gguf;
+use tandem_engine::pair::{Device, DraftSource};
+
+/// The number that a variable names, or another where it is not set.
+pub(crate) fn number<T: FromStr>(name: &str, otherwise: T) -> Result<T, Box<dyn Error>> {
+    match std::env::var(name) {
+        Err(_) => Ok(otherwise),
+        Ok(named) => named
+            .parse()
+            .map_err(|_| format!("{name} is `{named}` and should be a number").into()),
+    }
+}
+
+/// The device that a variable names, the CPU where it is not set.
+pub(crate) fn device(name: &str, threads: NonZeroUsize) -> Result<Device, Box<dyn Error>> {
+    match std::env::var(name).as_deref() {
+        Err(_) | Ok("cpu") => Ok(Device::Cpu(threads)),
+        Ok("cuda") => Ok(Device::Cuda),
+        Ok("metal") => Ok(Device::Metal),
+        Ok(other) => Err(format!("{name} is `{other}` and should be cpu, cuda or metal").into()),
+    }
+}
+
+/// `THREADS`, or as many as the machine has.
+pub(crate) fn threads() -> Result<NonZeroUsize, Box<dyn Error>> {
+    let all = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    number("THREADS", all)
+}
+
+/// What drafts: a model, an exit adapter, or `-` for the search in the text alone.
+pub(crate) fn draft(path: &str) -> Result<DraftSource, Box<dyn Error>> {
+    let path = match path {
+        "-" => return Ok(DraftSource::None),
+        path => PathBuf::from(path),
+    };
+    let gguf = Gguf::open(&path)?;
+    let is_exit = gguf.optional_str("general.architecture")? == Some("llama-exit");
+    Ok(match is_exit {
+        true => DraftSource::Adapter(path),
+        false => DraftSource::Model(path),
+    })
+}
