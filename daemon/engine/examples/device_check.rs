@@ -26,11 +26,11 @@ fn open(device: &str, gguf: &Gguf) -> Fallible<Model> {
     let none = &mut |_| {};
     Ok(match device {
         #[cfg(feature = "cuda")]
-        "cuda" | "cuda-overlap" => {
+        "cuda" | "cuda-apart" => {
             let backend = tandem_engine::backend::cuda::CudaBackend::with(
                 tandem_engine::backend::cuda::Options {
                     graphs: true,
-                    overlap: device == "cuda-overlap",
+                    overlap: device != "cuda-apart",
                 },
             )?;
             Box::new(Decoder::load(backend, gguf, POSITIONS, none)?)

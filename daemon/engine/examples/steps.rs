@@ -2,8 +2,8 @@
 //! `benches/peer.py` sets it beside llama.cpp.
 //!
 //! `cargo run --release -p tandem-engine --example steps -- MODEL.gguf [THREADS|cuda|metal]` reads one order per line
-//! and answers each with one line of seconds. `cuda-launches` starts every kernel by itself, `cuda-overlap` before the one
-//! before it has ended, and `cuda-launches-overlap` both:
+//! and answers each with one line of seconds. `cuda-launches` starts every kernel by itself, `cuda-apart` only when the
+//! one before has ended, and `cuda-launches-apart` both:
 //!
 //! ```text
 //! step ROWS TIMES CONTEXT   so many steps of so many rows, all of whose logits are wanted, after CONTEXT positions
@@ -104,7 +104,7 @@ fn open(device: &str, gguf: &Gguf) -> Result<Box<dyn LanguageModel>, Box<dyn Err
         name if name.starts_with("cuda") => {
             let options = tandem_engine::backend::cuda::Options {
                 graphs: !name.contains("launches"),
-                overlap: name.contains("overlap"),
+                overlap: !name.contains("apart"),
             };
             load(
                 tandem_engine::backend::cuda::CudaBackend::with(options)?,

@@ -1,32 +1,23 @@
 //! Attention over the caches: what the kernels are told of rows and caches, and their launches.
 
-use super::driver::bytes;
 use super::memory::Buffer;
+use super::recorder::Start;
 use super::rows::CudaHidden;
+use super::schedule::{CHUNK, QUERIES, Scheduled};
 use super::{CudaBackend, CudaCache};
 use crate::backend::{AttentionParams, BackendError, RopeStyle, RowPlan};
 
-/// Positions of a chunk, as `kernels/attention.cu` cuts them.
-const CHUNK: usize = 128;
-/// Query heads that a block takes.
-const SHARE: usize = 4;
-/// Entries that a step's ancestors take at least: as many as trees have that pay, so that what is uploaded after them lies
-/// at the same place whatever their shape, and one graph serves all trees of so many rows, and chains.
-const LEAST_ANCESTORS: usize = 1024;
+/// Floats before a chunk's sums.
+const STATISTICS: usize = 4;
+/// Threads of a block that attends.
+const THREADS: usize = 128;
 /// The widest head.
-const WIDEST: usize = 256;
+pub(super) const WIDEST: usize = 256;
 
-/// A row as the kernels see it.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-struct Row {
-    cache: u64,
-    capacity: i32,
-    place: i32,
-    position: i32,
-    base: i32,
-    line: i32,
-    none: i32,
+/// Bytes of shared memory that a block needs: queries, weights and values.
+pub(super) fn room(head_dim: usize) -> usize {
+    let queries = QUERIES * (head_dim.next_multiple_of(64) + 8);
+    2 * (queries + QUERIES * (CHUNK + 8) + CHUNK * (head_dim + 8))
 }
 
 #[repr(C)]
@@ -56,6 +47,7 @@ struct AttendArgs {
     q: u64,
     out: u64,
     rows: u64,
+    items: u64,
     ancestors: u64,
     partials: u64,
     done: u64,
@@ -65,18 +57,8 @@ struct AttendArgs {
     layer: i32,
     window: i32,
     chunks: i32,
-}
-
-/// A plan on the device, until the next flush.
-#[derive(Debug)]
-pub(super) struct Planned {
-    plan: RowPlan,
-    caches: Vec<u64>,
-    flushes: u64,
-    rows: u64,
-    ancestors: u64,
-    /// Most chunks that a row sees, rounded up so that steps in a row are alike.
-    chunks: usize,
+    groups: i32,
+    none: i32,
 }
 
 /// Counters that are zero between launches.
@@ -90,66 +72,8 @@ impl Counters {
 }
 
 impl CudaBackend {
-    /// Puts the plan where the kernels find it, once for all layers of a pass.
-    fn planned(
-        &self,
-        plan: &RowPlan,
-        caches: &[CudaCache],
-    ) -> Result<(u64, u64, usize), BackendError> {
-        let mut recorder = self.recorder.borrow_mut();
-        let mut known = self.planned.borrow_mut();
-        let same = known.as_ref().filter(|known| {
-            known.flushes == recorder.flushes()
-                && known.plan == *plan
-                && known
-                    .caches
-                    .iter()
-                    .eq(caches.iter().map(|cache| &cache.data.pointer))
-        });
-        if let Some(known) = same {
-            return Ok((known.rows, known.ancestors, known.chunks));
-        }
-        let (mut rows, mut ancestors) = (Vec::with_capacity(plan.positions.len()), Vec::new());
-        for (group, cache) in plan.groups.iter().zip(caches) {
-            for row in 0..group.len() {
-                let line = match group.is_chain() {
-                    true => -1,
-                    false => ancestors.len() as i32,
-                };
-                ancestors.extend(plan.ancestors(group, row).iter().map(|at| *at as u32));
-                rows.push(Row {
-                    cache: cache.data.pointer,
-                    capacity: cache.capacity as i32,
-                    place: group.place(row) as i32,
-                    position: plan.positions[group.rows.start + row] as i32,
-                    base: group.base as i32,
-                    line,
-                    none: 0,
-                });
-            }
-        }
-        let last = plan.positions.iter().max().copied().unwrap_or(0);
-        let chunks = (last / CHUNK + 1).next_power_of_two();
-        let room = ancestors.len().next_power_of_two().max(LEAST_ANCESTORS);
-        ancestors.resize(room, 0_u32);
-        // Together, so that one does not flush the other away.
-        let split = size_of_val(&rows[..]).next_multiple_of(64);
-        let mut both = bytes(&rows).to_vec();
-        both.resize(split, 0);
-        both.extend(bytes(&ancestors));
-        let at = recorder.upload(&both)?;
-        *known = Some(Planned {
-            plan: plan.clone(),
-            caches: caches.iter().map(|cache| cache.data.pointer).collect(),
-            flushes: recorder.flushes(),
-            rows: at,
-            ancestors: at + split as u64,
-            chunks,
-        });
-        Ok((at, at + split as u64, chunks))
-    }
-
-    /// Turns queries and keys and stores keys and values. Returns what [`Self::planned`] does.
+    /// Turns queries and keys and stores keys and values. Returns what
+    /// [`Self::scheduled`] does.
     pub(super) fn stored(
         &self,
         params: &AttentionParams<'_, Self>,
@@ -157,10 +81,13 @@ impl CudaBackend {
         [keys, values]: [&CudaHidden; 2],
         plan: &RowPlan,
         caches: &[CudaCache],
-    ) -> Result<(u64, u64, usize), BackendError> {
-        let planned = self.planned(plan, caches)?;
+    ) -> Result<Scheduled, BackendError> {
+        let shared = caches
+            .first()
+            .map_or(1, |cache| params.heads / cache.shape.kv_heads);
+        let scheduled = self.scheduled(plan, caches, shared)?;
         let Some(cache) = caches.first() else {
-            return Ok(planned);
+            return Ok(scheduled);
         };
         let shape = cache.shape;
         if shape.head_dim > WIDEST || !shape.head_dim.is_multiple_of(8) {
@@ -175,7 +102,7 @@ impl CudaBackend {
             q: queries.map_or(0, |queries| queries.data.pointer),
             k: keys.data.pointer,
             v: values.data.pointer,
-            rows: planned.0,
+            rows: scheduled.rows,
             cos: params.rope.cos.pointer,
             sin: params.rope.sin.pointer,
             q_norm: norm(0).0,
@@ -194,7 +121,7 @@ impl CudaBackend {
         self.recorder
             .borrow_mut()
             .launch(self.kernels.store, grid, threads, &arguments);
-        Ok(planned)
+        Ok(scheduled)
     }
 
     /// See [`crate::backend::Backend::attention`]; the result are halves.
@@ -210,15 +137,15 @@ impl CudaBackend {
             return Ok(out);
         };
         let shape = cache.shape;
-        let per_row = shape.kv_heads * (params.heads / shape.kv_heads).div_ceil(SHARE);
+        let per_row = shape.kv_heads * (params.heads / shape.kv_heads).div_ceil(QUERIES);
         // First, because new counters start what was recorded, and what was uploaded for it is gone then.
         let done = self.counters(queries.rows * per_row)?;
-        let (rows, ancestors, chunks) =
-            self.stored(params, Some(&queries), [&keys, &values], plan, caches)?;
+        let scheduled = self.stored(params, Some(&queries), [&keys, &values], plan, caches)?;
+        let chunks = scheduled.chunks;
         let partials = match chunks {
             1 => None,
             _ => {
-                let each = (2 + shape.head_dim) * size_of::<f32>();
+                let each = (STATISTICS + shape.head_dim) * size_of::<f32>();
                 Some(
                     self.pool
                         .take(queries.rows * params.heads * chunks * each)?,
@@ -228,8 +155,9 @@ impl CudaBackend {
         let arguments = AttendArgs {
             q: queries.data.pointer,
             out: out.data.pointer,
-            rows,
-            ancestors,
+            rows: scheduled.rows,
+            items: scheduled.items,
+            ancestors: scheduled.ancestors,
             partials: partials.as_ref().map_or(0, |partials| partials.pointer),
             done,
             heads: params.heads as i32,
@@ -238,11 +166,17 @@ impl CudaBackend {
             layer: params.layer as i32,
             window: params.window.map_or(0, |window| window as i32),
             chunks: chunks as i32,
+            groups: queries.rows.div_ceil(8) as i32,
+            none: 0,
         };
-        let grid = [chunks, per_row, queries.rows];
-        self.recorder
-            .borrow_mut()
-            .launch(self.kernels.attend, grid, CHUNK, &arguments);
+        let start = Start {
+            function: self.kernels.attend,
+            grid: [scheduled.count, per_row, 1],
+            threads: THREADS,
+            room: room(shape.head_dim),
+            fills: false,
+        };
+        self.recorder.borrow_mut().record(start, &arguments);
         Ok(out)
     }
 

@@ -34,6 +34,8 @@ pub(super) struct Launch {
     pub(super) function: Function,
     pub(super) grid: [u32; 3],
     pub(super) block: u32,
+    /// Bytes of shared memory that a block has.
+    pub(super) room: u32,
     /// Where its arguments begin, in words of 8 bytes.
     pub(super) arguments: usize,
     /// Whether it may start while the kernel before it ends, for which it waits itself.
@@ -48,6 +50,8 @@ pub(super) struct Gpu {
     stream: sys::CUstream,
     /// Of the device.
     pub(super) multiprocessors: usize,
+    /// Bytes that a block may have at most.
+    pub(super) shared_memory: usize,
     /// Whether a kernel can start while the one before it ends.
     pub(super) overlaps: bool,
     allocations: AtomicU64,
@@ -113,6 +117,9 @@ impl Gpu {
                     .map_err(failed)?,
                 multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?
                     as usize,
+                shared_memory: attribute(
+                    Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+                )? as usize,
                 overlaps: major >= 9,
                 allocations: AtomicU64::new(0),
             }
@@ -207,7 +214,7 @@ impl Gpu {
                 blockDimX: launch.block,
                 blockDimY: 1,
                 blockDimZ: 1,
-                sharedMemBytes: 0,
+                sharedMemBytes: launch.room,
                 hStream: self.stream,
                 attrs: &raw mut attribute,
                 numAttrs: launch.overlapping.into(),

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use super::attention;
 use super::driver::Gpu;
 use super::module::{Function, Module};
+use super::products::SPANS;
 use super::weights::Kind;
 use crate::backend::BackendError;
 
@@ -23,48 +25,69 @@ macro_rules! compiled {
     }};
 }
 
-/// How a product is cut: groups of 8 rows and tiles of 16 outputs that a warp takes, warps that share the tiles, and
-/// whether the tiles are those of a gate and of what it gates.
+/// How a product is cut: groups of 8 rows and tiles of 16 outputs that a block takes, and whether the tiles are those of a
+/// gate and of what it gates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) row_groups: usize,
     pub(super) tiles: usize,
-    pub(super) sharing: usize,
     pub(super) gated: bool,
 }
 
-const fn shape(row_groups: usize, tiles: usize, sharing: usize, gated: bool) -> Shape {
+const fn shape(row_groups: usize, tiles: usize, gated: bool) -> Shape {
     Shape {
         row_groups,
         tiles,
-        sharing,
         gated,
     }
 }
 
 /// Every shape that was compiled; of those that fit a product, those that read the rows least often come first.
-pub(super) const SHAPES: [Shape; 15] = [
-    shape(1, 1, 8, false),
-    shape(2, 2, 8, false),
-    shape(2, 1, 8, false),
-    shape(4, 2, 4, false),
-    shape(4, 2, 8, false),
-    shape(4, 1, 8, false),
-    shape(8, 2, 4, false),
-    shape(8, 2, 8, false),
-    shape(8, 1, 8, false),
-    shape(1, 2, 8, true),
-    shape(2, 2, 8, true),
-    shape(4, 2, 4, true),
-    shape(4, 2, 8, true),
-    shape(8, 2, 4, true),
-    shape(8, 2, 8, true),
+pub(super) const SHAPES: [Shape; 17] = [
+    shape(1, 1, false),
+    shape(2, 2, false),
+    shape(2, 1, false),
+    shape(4, 4, false),
+    shape(4, 2, false),
+    shape(4, 1, false),
+    shape(8, 4, false),
+    shape(8, 2, false),
+    shape(8, 1, false),
+    shape(1, 4, true),
+    shape(1, 2, true),
+    shape(2, 4, true),
+    shape(2, 2, true),
+    shape(4, 4, true),
+    shape(4, 2, true),
+    shape(8, 4, true),
+    shape(8, 2, true),
 ];
+
+impl Shape {
+    /// Bytes of shared memory that a block needs, as `kernels/matmul.cu` lays it out: steps on their way, and later sums.
+    fn room(self, kind: Kind) -> usize {
+        let stages = match (self.tiles, self.row_groups) {
+            (1, _) | (2, ..=2) => 4,
+            _ => 2,
+        };
+        let ring = SPANS * stages * self.tiles * kind.step_bytes();
+        ring.max(SPANS * self.tiles * self.row_groups.min(2) * 512)
+    }
+}
+
+/// A product of a kind of weights in a shape.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Product {
+    pub(super) function: Function,
+    /// Bytes of shared memory.
+    pub(super) room: usize,
+}
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Kernels {
-    products: [[Function; SHAPES.len()]; 4],
+    /// `None`: the device has too little shared memory for it.
+    products: [[Option<Product>; SHAPES.len()]; 4],
     packing: HashMap<&'static str, Function>,
     pub(super) norm: Function,
     pub(super) embed: Function,
@@ -97,20 +120,21 @@ impl Kernels {
         let matmul = Module::load(gpu, compiled!("matmul"))?;
         let mut products = Vec::new();
         for kind in Kind::ALL {
-            let functions: Vec<Function> = SHAPES
+            let of_kind: Vec<Option<Product>> = SHAPES
                 .iter()
                 .map(|shape| {
-                    matmul.function(&format!(
-                        "{}_{}_{}_{}_{}",
-                        if shape.gated { "gated" } else { "plain" },
-                        kind as usize,
-                        shape.row_groups,
-                        shape.tiles,
-                        shape.sharing
-                    ))
+                    let room = shape.room(kind);
+                    if room > gpu.shared_memory {
+                        return Ok(None);
+                    }
+                    let form = if shape.gated { "gated" } else { "plain" };
+                    let (groups, tiles) = (shape.row_groups, shape.tiles);
+                    let name = format!("{form}_{}_{groups}_{tiles}", kind as usize);
+                    let function = matmul.function_with(&name, room)?;
+                    Ok(Some(Product { function, room }))
                 })
-                .collect::<Result<_, _>>()?;
-            products.push(functions.try_into().expect("one per shape"));
+                .collect::<Result<_, BackendError>>()?;
+            products.push(of_kind.try_into().expect("one per shape"));
         }
         let pack = Module::load(gpu, compiled!("pack"))?;
         let packing = [
@@ -139,13 +163,13 @@ impl Kernels {
             keep: rows.function("keep")?,
             copy: rows.function("copy_positions")?,
             store: attention.function("store")?,
-            attend: attention.function("attend")?,
+            attend: attention.function_with("attend", attention::room(attention::WIDEST))?,
             _modules: [matmul, pack, rows, attention],
         })
     }
 
-    /// The product of a kind of weights by the shape at `index`.
-    pub(super) fn product(&self, kind: Kind, index: usize) -> Function {
+    /// The product of a kind of weights by the shape at `index`, where the device can compute it.
+    pub(super) fn product(&self, kind: Kind, index: usize) -> Option<Product> {
         self.products[kind as usize][index]
     }
 

@@ -16,12 +16,13 @@ mod pinned;
 mod products;
 mod recorder;
 mod rows;
+mod schedule;
 mod weights;
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use attention::{Counters, Planned};
+use attention::Counters;
 pub use cache::CudaCache;
 use driver::{Gpu, bytes};
 use kernels::Kernels;
@@ -50,7 +51,7 @@ pub struct CudaRope {
 #[derive(Debug)]
 pub struct CudaBackend {
     recorder: RefCell<Recorder>,
-    planned: RefCell<Option<Planned>>,
+    scheduled: RefCell<Option<schedule::Known>>,
     counters: RefCell<Counters>,
     /// Where logits arrive, one for each buffer that callers have at once.
     arrivals: RefCell<Vec<Arc<Pinned>>>,
@@ -68,7 +69,7 @@ impl CudaBackend {
     pub fn new() -> Result<Self, BackendError> {
         Self::with(Options {
             graphs: true,
-            overlap: false,
+            overlap: true,
         })
     }
 
@@ -80,7 +81,7 @@ impl CudaBackend {
         let gpu = Gpu::open()?;
         Ok(Self {
             recorder: RefCell::new(Recorder::new(&gpu, options)?),
-            planned: RefCell::new(None),
+            scheduled: RefCell::new(None),
             counters: RefCell::new(Counters::none()),
             arrivals: RefCell::default(),
             pool: Pool::new(&gpu),

@@ -56,6 +56,16 @@ impl Module {
             .map(Function)
             .map_err(failed)
     }
+
+    /// The same for a kernel whose blocks take so many bytes of shared memory, which the device must have.
+    pub(super) fn function_with(&self, name: &str, room: usize) -> Result<Function, BackendError> {
+        let function = self.function(name)?;
+        let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        // SAFETY: the function is valid.
+        unsafe { result::function::set_function_attribute(function.0, attribute, room as i32) }
+            .map_err(failed)?;
+        Ok(function)
+    }
 }
 
 impl Drop for Module {

@@ -1,14 +1,15 @@
 //! Products of rows and matrices: which kernels, over what.
 
 use super::CudaBackend;
-use super::kernels::{SHAPES, Shape};
+use super::kernels::{Product, SHAPES, Shape};
 use super::memory::Buffer;
+use super::recorder::Start;
 use super::rows::CudaHidden;
-use super::weights::{CudaMatrix, CudaVector};
+use super::weights::{CudaMatrix, CudaVector, Kind};
 use crate::backend::{Activation, BackendError};
 
-/// Warps of a block.
-const WARPS: usize = 8;
+/// Spans that the inputs are cut into, each for a warp of a block.
+pub(super) const SPANS: usize = 8;
 /// A gated pair's result is divided by this to fit halves, as `kernels/matmul.cu` has it.
 const GATED_DIVISOR: f32 = 64.0;
 
@@ -44,6 +45,8 @@ struct HalveArgs {
     out: u64,
     factor: f32,
     count: i32,
+    width: i32,
+    groups: i32,
     gelu: i32,
     none: i32,
 }
@@ -128,6 +131,8 @@ impl CudaBackend {
             out: out.data.pointer,
             factor: divisor.recip(),
             count: count as i32,
+            width: x.width as i32,
+            groups: x.rows.div_ceil(8) as i32,
             gelu: up
                 .is_some_and(|(_, activation)| activation == Activation::Gelu)
                 .into(),
@@ -158,46 +163,59 @@ impl CudaBackend {
             steps: like.steps as i32,
             gelu: (gated == Some(Activation::Gelu)).into(),
         };
-        let (index, grid) = choose(x.rows, tiles, gated.is_some(), self.gpu.multiprocessors);
-        let function = self.kernels.product(like.kind, index);
-        self.recorder
-            .borrow_mut()
-            .launch(function, grid, 32 * WARPS, &arguments);
+        let (product, grid) = self.choose(x.rows, like.kind, tiles, gated.is_some());
+        let start = Start {
+            function: product.function,
+            grid,
+            threads: 32 * SPANS,
+            room: product.room,
+            fills: true,
+        };
+        self.recorder.borrow_mut().record(start, &arguments);
+    }
+
+    /// Which shape, and the grid: the first that keeps the device busy, or else the one of most blocks. Few rows are read
+    /// quickly and need many blocks; of many rows, reading them is what takes time.
+    fn choose(
+        &self,
+        rows: usize,
+        kind: Kind,
+        tiles: &[usize],
+        gated: bool,
+    ) -> (Product, [usize; 3]) {
+        let row_groups = match rows {
+            0..=8 => 1,
+            9..=16 => 2,
+            17..=32 => 4,
+            _ => 8,
+        };
+        let busy = self.gpu.multiprocessors;
+        let enough = |blocks: usize| match row_groups {
+            1 | 2 => 5 * blocks >= 7 * busy,
+            _ => 2 * blocks >= busy,
+        };
+        let fitting = SHAPES.iter().enumerate().filter_map(|(index, shape)| {
+            let fits = shape.row_groups == row_groups && shape.gated == gated;
+            let product = self.kernels.product(kind, index).filter(|_| fits)?;
+            let grid = [blocks(*shape, tiles), rows.div_ceil(8 * row_groups), 1];
+            Some((product, grid))
+        });
+        let mut last = None;
+        for (product, grid) in fitting {
+            last = Some((product, grid));
+            if enough(grid[0] * grid[1]) {
+                break;
+            }
+        }
+        last.expect("the smallest shapes fit every device")
     }
 }
 
 /// Blocks along the outputs.
 fn blocks(shape: Shape, tiles: &[usize]) -> usize {
-    let warps = WARPS / shape.sharing;
-    let each = if shape.gated {
-        warps
-    } else {
-        shape.tiles * warps
+    let own = match shape.gated {
+        true => shape.tiles / 2,
+        false => shape.tiles,
     };
-    tiles.iter().map(|tiles| tiles.div_ceil(each)).sum()
-}
-
-/// Which shape, and the grid: the first that keeps the device busy, or else the one of most blocks.
-fn choose(rows: usize, tiles: &[usize], gated: bool, busy: usize) -> (usize, [usize; 3]) {
-    let row_groups = match rows {
-        0..=8 => 1,
-        9..=16 => 2,
-        17..=32 => 4,
-        _ => 8,
-    };
-    let mut fitting = SHAPES
-        .iter()
-        .enumerate()
-        .filter(|(_, shape)| shape.row_groups == row_groups && shape.gated == gated);
-    let grid = |shape: Shape| [blocks(shape, tiles), rows.div_ceil(8 * row_groups), 1];
-    let enough = |shape: &Shape| {
-        let [x, y, _] = grid(*shape);
-        // A few multiprocessors may idle.
-        10 * x * y >= 9 * busy
-    };
-    let found = fitting.clone().find(|(_, shape)| enough(shape));
-    let (index, shape) = found
-        .or(fitting.next_back())
-        .expect("every number of rows has a shape");
-    (index, grid(*shape))
+    tiles.iter().map(|tiles| tiles.div_ceil(own)).sum()
 }

@@ -9,7 +9,7 @@ use super::module::Function;
 use crate::backend::BackendError;
 
 /// Bytes of the data that a step uploads.
-const UPLOAD: usize = 4 << 20;
+const UPLOAD: usize = 16 << 20;
 /// Steps that are remembered: those of up to some 20 rows, at contexts of several lengths.
 const REMEMBERED: usize = 192;
 
@@ -37,9 +37,25 @@ pub(super) struct Recorder {
     room: Buffer,
     known: Vec<Known>,
     flushes: u64,
+    /// Whether the launch recorded last keeps the device busy.
+    filled: bool,
     /// Steps that were started kernel by kernel or made a graph.
     preparations: u64,
     options: Options,
+}
+
+/// A kernel and its extent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Start {
+    pub(super) function: Function,
+    /// Blocks.
+    pub(super) grid: [usize; 3],
+    /// Of a block.
+    pub(super) threads: usize,
+    /// Bytes of shared memory of a block, beside what the kernel declares.
+    pub(super) room: usize,
+    /// Whether it keeps the whole device busy.
+    pub(super) fills: bool,
 }
 
 /// How kernels are started.
@@ -60,6 +76,7 @@ impl Recorder {
             room: Buffer::new(gpu, UPLOAD)?,
             known: Vec::new(),
             flushes: 0,
+            filled: false,
             preparations: 0,
             options: Options {
                 overlap: options.overlap && gpu.overlaps,
@@ -95,24 +112,40 @@ impl Recorder {
         Ok(self.room.pointer + at as u64)
     }
 
-    /// Records a launch, unless there is nothing to do in it.
+    /// Records a launch of a small kernel.
     pub(super) fn launch<T: Copy>(
         &mut self,
         function: Function,
         grid: [usize; 3],
-        block: usize,
+        threads: usize,
         arguments: &T,
     ) {
+        let start = Start {
+            function,
+            grid,
+            threads,
+            room: 0,
+            fills: false,
+        };
+        self.record(start, arguments);
+    }
+
+    /// Records a launch, unless there is nothing to do in it.
+    pub(super) fn record<T: Copy>(&mut self, start: Start, arguments: &T) {
         // The driver refuses a launch of no rows.
-        if grid.contains(&0) {
+        if start.grid.contains(&0) {
             return;
         }
+        // Of two that keep the device busy the second waits: it would crowd where the first ends early.
+        let crowds = start.fills && self.filled;
+        self.filled = start.fills;
         self.now.launches.push(Launch {
-            function,
-            grid: grid.map(|extent| extent as u32),
-            block: block as u32,
+            function: start.function,
+            grid: start.grid.map(|extent| extent as u32),
+            block: start.threads as u32,
+            room: start.room as u32,
             arguments: self.now.arguments.len(),
-            overlapping: self.options.overlap,
+            overlapping: self.options.overlap && !crowds,
         });
         self.now.arguments.extend(words(arguments));
     }
@@ -127,6 +160,7 @@ impl Recorder {
     /// Forgets what was recorded: it was started, or never will be.
     pub(super) fn forget(&mut self) {
         self.flushes += 1;
+        self.filled = false;
         self.now.launches.clear();
         self.now.arguments.clear();
         self.data.clear();

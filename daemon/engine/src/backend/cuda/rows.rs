@@ -15,7 +15,7 @@ pub struct CudaHidden {
     pub(super) data: Buffer,
     pub(super) rows: usize,
     pub(super) width: usize,
-    /// Whether they are halves.
+    /// Whether they are halves, which lie as `row_place` in `kernels/layout.cuh` has it.
     pub(super) half: bool,
     /// What halves must be multiplied by.
     pub(super) divisor: f32,
@@ -101,9 +101,12 @@ impl CudaBackend {
         half: bool,
         divisor: f32,
     ) -> Result<CudaHidden, BackendError> {
-        let element = if half { 2 } else { 4 };
+        let bytes = match half {
+            true => 2 * rows.next_multiple_of(8) * width.next_multiple_of(64),
+            false => 4 * rows * width,
+        };
         Ok(CudaHidden {
-            data: self.pool.take(rows * width * element)?,
+            data: self.pool.take(bytes)?,
             rows,
             width,
             half,

@@ -42,6 +42,16 @@ impl Kind {
         }
     }
 
+    /// Bytes of shared memory in which a warp keeps a tile and step, scales once for every lane that takes them.
+    pub(super) fn step_bytes(self) -> usize {
+        match self {
+            Self::Q4Affine => 32 * (16 + 8),
+            Self::Q4Centred => 32 * (16 + 4),
+            Self::Q8Centred => 32 * (32 + 4),
+            Self::Half => 32 * 64,
+        }
+    }
+
     /// How a format is stored, and the kernel that brings it there; `None`: as halves, by way of the CPU.
     fn of(format: Format) -> Option<(Self, &'static str)> {
         Some(match format {

@@ -2,7 +2,8 @@
 //
 // A row's positions are cut into chunks at fixed places, by what they are in the sequence and not by where a tree stores
 // them. A chunk's sums run in one order and chunks are folded in order, so that what a row gets is the same to the bit
-// whatever other rows the step has.
+// whatever other rows the step has. Rows that find a chunk's positions at the same places read them once: up to sixteen
+// queries, heads times rows, go through the matrix units together, each by itself.
 #include "layout.cuh"
 
 struct Row {
@@ -41,9 +42,9 @@ struct StoreArgs {
 // A block takes one head of one row, a thread one pair of elements; of a key's head its value's too.
 extern "C" __global__ void store(const __grid_constant__ StoreArgs args) {
     let_next_start();
-    wait_for_others();
     __shared__ float sums[8];
     const Row row = args.rows[blockIdx.y];
+    wait_for_others();
     const int half_dim = args.head_dim / 2, i = threadIdx.x;
     const bool query = (int)blockIdx.x < args.heads, there = i < half_dim;
     const int head = query ? blockIdx.x : blockIdx.x - args.heads;
@@ -82,16 +83,29 @@ extern "C" __global__ void store(const __grid_constant__ StoreArgs args) {
     }
 }
 
-constexpr int CHUNK = 128; // positions of a block, and its threads
-constexpr int SHARE = 4;   // query heads that a block takes at once
+constexpr int CHUNK = 128;  // positions of a block
+constexpr int THREADS = 128;
+constexpr int QUERIES = 16; // that a block takes at once
 constexpr int WIDEST = 256;
+
+// Rows that find the chunk's positions at the same places.
+struct Item {
+    Row lead;  // the last of them, which sees all that the others see
+    int first; // row
+    int count; // rows, which follow each other; 0: nothing to do
+    int chunk;
+    int pad;
+};
+
+constexpr int STATISTICS = 4; // before a chunk's sums: the greatest score, the sum of the weights, and room
 
 struct AttendArgs {
     const float *q; // [rows, heads, head_dim]
-    half *out;
+    half *out;      // [rows, heads * head_dim], by row_place
     const Row *rows;
+    const Item *items;
     const uint32_t *ancestors;
-    float *partials; // [rows, heads, chunks, 2 + head_dim]
+    float *partials; // [rows, heads, chunks, STATISTICS + head_dim]
     uint32_t *done;  // [rows, blocks along y], zero before and after
     int heads;
     int kv_heads;
@@ -99,164 +113,242 @@ struct AttendArgs {
     int layer;
     int window; // 0: all
     int chunks; // that partials have room for
+    int groups; // of eight rows
+    int pad;
 };
 
-// Eight elements of a key or value.
-__device__ inline void eight(const uint4 raw, float *out) {
-    const uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
-#pragma unroll
-    for (int p = 0; p < 4; p++) {
-        const float2 v = __half22float2(halves(words[p]));
-        out[2 * p] = v.x;
-        out[2 * p + 1] = v.y;
-    }
-}
+// What a block needs to know of a row.
+struct Seen {
+    int position;
+    int oldest;
+    int first_chunk;
+    int chunks;
+    bool here; // whether it sees something of this chunk
+};
 
-extern "C" __global__ void __launch_bounds__(CHUNK) attend(const __grid_constant__ AttendArgs args) {
+extern "C" __global__ void __launch_bounds__(THREADS) attend(const __grid_constant__ AttendArgs args) {
     let_next_start();
+    const int i = threadIdx.x, warp = i / 32, lane = i % 32, g = lane / 4, t = lane % 4;
+    const int dim = args.head_dim, blocks = (dim + 63) / 64, shared = args.heads / args.kv_heads;
+    const int parts = (shared + QUERIES - 1) / QUERIES, kv_head = blockIdx.y / parts;
+    const int head0 = kv_head * shared + blockIdx.y % parts * QUERIES;
+    const int width = min(QUERIES, (kv_head + 1) * shared - head0);
+    extern __shared__ __align__(16) uint8_t room[];
+    __shared__ Seen seen[QUERIES];
+    __shared__ float greatest[4][QUERIES], totals[4][QUERIES];
+    __shared__ bool last[QUERIES];
+    const int q_pitch = blocks * 64 + 8, v_pitch = dim + 8, octets = dim / 8;
+    half *q = reinterpret_cast<half *>(room), *p = q + QUERIES * q_pitch, *v = p + QUERIES * (CHUNK + 8);
+
+    // What a step is told lies there before its first kernel starts.
+    const Item item = args.items[blockIdx.x];
     wait_for_others();
-    __shared__ __align__(16) float q[SHARE][WIDEST], weight[CHUNK][SHARE], sums[CHUNK * 8][SHARE];
-    __shared__ float warps[2][4][SHARE];
-    __shared__ int places[CHUNK];
-    __shared__ bool last;
-    const Row row = args.rows[blockIdx.z];
-    const int oldest = args.window ? max(0, row.position + 1 - args.window) : 0;
-    const int first_chunk = oldest / CHUNK, chunk = first_chunk + blockIdx.x, i = threadIdx.x;
-    const int chunks = row.position / CHUNK + 1 - first_chunk;
-    if ((int)blockIdx.x >= chunks) return;
-    const int shared = args.heads / args.kv_heads, groups = (shared + SHARE - 1) / SHARE;
-    const int kv_head = blockIdx.y / groups, head0 = kv_head * shared + blockIdx.y % groups * SHARE;
-    const int count = min(SHARE, (kv_head + 1) * shared - head0), dim = args.head_dim;
+    if (item.count == 0) return;
+    const Row &lead = item.lead;
+    const int queries = item.count * width;
+    // A position that no row sees counts nothing, and is read where a number is.
+    const auto place = [&](int at) {
+        const int position = item.chunk * CHUNK + at;
+        if (position > lead.position) return lead.place;
+        if (lead.line < 0 || position < lead.base) return position;
+        return lead.base + (int)args.ancestors[lead.line + position - lead.base];
+    };
 
-    // Heads that are not there are zero, so that all loops have one shape.
-    for (int e = i; e < SHARE * dim; e += CHUNK)
-        q[e / dim][e % dim] = e < count * dim ? args.q[((size_t)blockIdx.z * args.heads + head0) * dim + e] : 0.0f;
-    const int position = chunk * CHUNK + i;
-    const bool seen = position >= oldest && position <= row.position;
-    int place = seen ? position : row.place;
-    if (seen && position >= row.base && row.line >= 0) place = row.base + args.ancestors[row.line + position - row.base];
-    places[i] = place;
+    const half *keys = entry(lead, args.layer, 0, args.kv_heads, kv_head, 0, dim);
+    const half *values = entry(lead, args.layer, 1, args.kv_heads, kv_head, 0, dim);
+    uint4 k[4][2];
+    const half *key[4];
+#pragma unroll
+    for (int j = 0; j < 4; j++) key[j] = keys + (size_t)place(warp * 32 + j * 8 + g) * dim + 16 * t;
+    const auto load = [&](int b) {
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+#pragma unroll
+            for (int h = 0; h < 2; h++)
+                k[j][h] = b * 64 + 16 * t + 8 * h < dim ? reinterpret_cast<const uint4 *>(key[j] + b * 64)[h] : make_uint4(0, 0, 0, 0);
+    };
+    load(0);
+    const int lanes = THREADS / octets, octet = i % octets;
+    if (i < lanes * octets)
+        for (int at = i / octets; at < CHUNK; at += lanes)
+            copy_async<16>(v + at * v_pitch + octet * 8, values + (size_t)place(at) * dim + octet * 8);
+    commit_copies();
+    if (i < item.count) {
+        const Row row = args.rows[item.first + i];
+        const int oldest = args.window ? max(0, row.position + 1 - args.window) : 0, first_chunk = oldest / CHUNK;
+        const int chunks = row.position / CHUNK + 1 - first_chunk;
+        seen[i] = {row.position, oldest, first_chunk, chunks, item.chunk >= first_chunk && item.chunk < first_chunk + chunks};
+    }
+    {
+        // Eight threads a query.
+        const int m = i / 8, r = m / width;
+        const float *from = args.q + ((size_t)(item.first + r) * args.heads + head0 + m - r * width) * dim;
+        for (int d = i % 8 * 4; d < blocks * 64; d += 32) {
+            const bool there = m < queries && d < dim;
+            const float4 x = there ? *reinterpret_cast<const float4 *>(from + d) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            *reinterpret_cast<uint2 *>(q + m * q_pitch + d) =
+                make_uint2(bits(__halves2half2(to_half(x.x), to_half(x.y))), bits(__halves2half2(to_half(x.z), to_half(x.w))));
+        }
+    }
     __syncthreads();
 
-    float score[SHARE] = {0.0f, 0.0f, 0.0f, 0.0f};
-    const uint4 *key = reinterpret_cast<const uint4 *>(entry(row, args.layer, 0, args.kv_heads, kv_head, place, dim));
-    for (int d = 0; d < dim / 8; d += 8) {
-        uint4 raw[8];
+    // Scores of a warp's 32 positions: lane 4g + t holds, of each 64 elements, 16t..16t+15 of query g and of position g.
+    float s[4][4] = {};
+    for (int b = 0; b < blocks; b++) {
+        if (b > 0) load(b);
+        uint4 lower[2], upper[2];
 #pragma unroll
-        for (int u = 0; u < 8; u++) raw[u] = d + u < dim / 8 ? key[d + u] : make_uint4(0, 0, 0, 0);
+        for (int h = 0; h < 2; h++) {
+            lower[h] = reinterpret_cast<const uint4 *>(q + g * q_pitch + b * 64 + 16 * t)[h];
+            upper[h] = reinterpret_cast<const uint4 *>(q + (g + 8) * q_pitch + b * 64 + 16 * t)[h];
+        }
 #pragma unroll
-        for (int u = 0; u < 8; u++) {
-            if (d + u >= dim / 8) continue;
-            float k[8];
-            eight(raw[u], k);
+        for (int j = 0; j < 4; j++)
 #pragma unroll
-            for (int h = 0; h < SHARE; h++) {
-                const float4 a = reinterpret_cast<const float4 *>(q[h])[(d + u) * 2];
-                const float4 b = reinterpret_cast<const float4 *>(q[h])[(d + u) * 2 + 1];
-                score[h] += k[0] * a.x + k[1] * a.y + k[2] * a.z + k[3] * a.w + k[4] * b.x + k[5] * b.y + k[6] * b.z + k[7] * b.w;
+            for (int h = 0; h < 2; h++) {
+                multiply(s[j], lower[h].x, upper[h].x, lower[h].y, upper[h].y, k[j][h].x, k[j][h].y);
+                multiply(s[j], lower[h].z, upper[h].z, lower[h].w, upper[h].w, k[j][h].z, k[j][h].w);
+            }
+    }
+
+    // Of the query g the first two of four scores, of the query g + 8 the others.
+    const int of[2] = {g / width, (g + 8) / width};
+#pragma unroll
+    for (int u = 0; u < 2; u++) {
+        const bool there = g + 8 * u < queries;
+        const int newest = there ? seen[of[u]].position : -1, oldest = there ? seen[of[u]].oldest : 0;
+        float most = -INFINITY;
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+#pragma unroll
+            for (int c = 0; c < 2; c++) {
+                const int position = item.chunk * CHUNK + warp * 32 + j * 8 + 2 * t + c;
+                if (position > newest || position < oldest) s[j][2 * u + c] = -INFINITY;
+                most = fmaxf(most, s[j][2 * u + c]);
+            }
+        most = fmaxf(most, __shfl_xor_sync(0xffffffff, most, 1));
+        most = fmaxf(most, __shfl_xor_sync(0xffffffff, most, 2));
+        if (t == 0) greatest[warp][g + 8 * u] = most;
+    }
+    __syncthreads();
+    float most[2];
+#pragma unroll
+    for (int u = 0; u < 2; u++) {
+        const int m = g + 8 * u;
+        most[u] = fmaxf(fmaxf(greatest[0][m], greatest[1][m]), fmaxf(greatest[2][m], greatest[3][m]));
+        float total = 0.0f;
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            half weight[2];
+#pragma unroll
+            for (int c = 0; c < 2; c++) {
+                const float score = s[j][2 * u + c];
+                weight[c] = __float2half(score == -INFINITY ? 0.0f : __expf(score - most[u]));
+                total += __half2float(weight[c]);
+            }
+            *reinterpret_cast<half2 *>(p + m * (CHUNK + 8) + warp * 32 + j * 8 + 2 * t) = __halves2half2(weight[0], weight[1]);
+        }
+        total += __shfl_xor_sync(0xffffffff, total, 1);
+        total += __shfl_xor_sync(0xffffffff, total, 2);
+        if (t == 0) totals[warp][m] = total;
+    }
+    wait_for_copies<0>();
+    __syncthreads();
+
+    // A warp takes every fourth eight elements of the values.
+    float sum[WIDEST / 32][4] = {};
+#pragma unroll 2
+    for (int k = 0; k < CHUNK; k += 16) {
+        uint32_t a[4];
+        load_matrices(a, p + lane % 16 * (CHUNK + 8) + k + lane / 16 * 8);
+#pragma unroll
+        for (int j = 0; j < WIDEST / 32; j++) {
+            if (warp + 4 * j >= octets) break;
+            uint32_t b[2];
+            load_turned_matrices(b, v + (k + lane % 16) * v_pitch + (warp + 4 * j) * 8);
+            multiply(sum[j], a[0], a[1], a[2], a[3], b[0], b[1]);
+        }
+    }
+    bool several = false;
+#pragma unroll
+    for (int u = 0; u < 2; u++) {
+        const int m = g + 8 * u, r = of[u];
+        if (m >= queries || !seen[r].here) continue;
+        const int row = item.first + r, head = head0 + m - r * width;
+        const float total = (totals[0][m] + totals[1][m]) + (totals[2][m] + totals[3][m]);
+        const bool alone = seen[r].chunks == 1;
+        several |= !alone;
+        float *partial = args.partials + (((size_t)row * args.heads + head) * args.chunks + item.chunk - seen[r].first_chunk) * (STATISTICS + dim);
+        if (!alone && warp == 0 && t == 0) *reinterpret_cast<float2 *>(partial) = make_float2(most[u], total);
+#pragma unroll
+        for (int j = 0; j < WIDEST / 32; j++) {
+            if (warp + 4 * j >= octets) break;
+            const float x = sum[j][2 * u], y = sum[j][2 * u + 1];
+            const int d = (warp + 4 * j) * 8 + 2 * t;
+            if (alone) {
+                *reinterpret_cast<half2 *>(args.out + row_place(row, head * dim + d, args.groups)) =
+                    __halves2half2(to_half(x / total), to_half(y / total));
+            } else {
+                *reinterpret_cast<float2 *>(partial + STATISTICS + d) = make_float2(x, y);
             }
         }
     }
-    float most[SHARE], total[SHARE];
-#pragma unroll
-    for (int h = 0; h < SHARE; h++) {
-        float v = seen ? score[h] : -INFINITY;
-        for (int s = 16; s > 0; s /= 2) v = fmaxf(v, __shfl_xor_sync(0xffffffff, v, s));
-        if (i % 32 == 0) warps[0][i / 32][h] = v;
-    }
-    __syncthreads();
-#pragma unroll
-    for (int h = 0; h < SHARE; h++) {
-        most[h] = fmaxf(fmaxf(warps[0][0][h], warps[0][1][h]), fmaxf(warps[0][2][h], warps[0][3][h]));
-        float v = seen ? __expf(score[h] - most[h]) : 0.0f;
-        weight[i][h] = v;
-        for (int s = 16; s > 0; s /= 2) v += __shfl_xor_sync(0xffffffff, v, s);
-        if (i % 32 == 0) warps[1][i / 32][h] = v;
-    }
-    __syncthreads();
-#pragma unroll
-    for (int h = 0; h < SHARE; h++)
-        total[h] = (warps[1][0][h] + warps[1][1][h]) + (warps[1][2][h] + warps[1][3][h]);
+    if (!__syncthreads_or(several)) return;
 
-    // Each thread takes eight elements of every so-manieth position.
-    const int octets = dim / 8, lanes = CHUNK / octets, lane = i / octets, octet = i % octets;
-    float sum[8][SHARE];
-#pragma unroll
-    for (int e = 0; e < 8; e++)
-#pragma unroll
-        for (int h = 0; h < SHARE; h++) sum[e][h] = 0.0f;
-    const uint4 *values = reinterpret_cast<const uint4 *>(entry(row, args.layer, 1, args.kv_heads, kv_head, 0, dim));
-    for (int p0 = lane; p0 < CHUNK && lane < lanes; p0 += 8 * lanes) {
-        uint4 raw[8];
-#pragma unroll
-        for (int u = 0; u < 8; u++) {
-            const int p = p0 + u * lanes;
-            raw[u] = p < CHUNK ? values[(size_t)places[p] * octets + octet] : make_uint4(0, 0, 0, 0);
-        }
-#pragma unroll
-        for (int u = 0; u < 8; u++) {
-            const int p = p0 + u * lanes;
-            if (p >= CHUNK) continue;
-            float v[8];
-            eight(raw[u], v);
-            const float4 w = *reinterpret_cast<const float4 *>(weight[p]);
-#pragma unroll
-            for (int e = 0; e < 8; e++) {
-                sum[e][0] = fmaf(w.x, v[e], sum[e][0]);
-                sum[e][1] = fmaf(w.y, v[e], sum[e][1]);
-                sum[e][2] = fmaf(w.z, v[e], sum[e][2]);
-                sum[e][3] = fmaf(w.w, v[e], sum[e][3]);
-            }
-        }
-    }
-#pragma unroll
-    for (int e = 0; e < 8; e++)
-        *reinterpret_cast<float4 *>(sums[i * 8 + e]) = make_float4(sum[e][0], sum[e][1], sum[e][2], sum[e][3]);
-    if (i == 0)
-        for (int h = 0; h < SHARE; h++) {
-            warps[0][0][h] = most[h];
-            warps[1][0][h] = total[h];
-        }
-    __syncthreads();
-    for (int e = i; e < count * dim; e += CHUNK) {
-        const int h = e / dim, d = e % dim;
-        float value = 0.0f;
-        for (int l = 0; l < lanes; l++) value += sums[l * dim + d][h];
-        const size_t at = (size_t)blockIdx.z * args.heads + head0 + h;
-        if (chunks == 1) {
-            args.out[at * dim + d] = to_half(value / warps[1][0][h]);
-        } else {
-            float *partial = args.partials + (at * args.chunks + blockIdx.x) * (2 + dim);
-            if (d == 0) {
-                partial[0] = warps[0][0][h];
-                partial[1] = warps[1][0][h];
-            }
-            partial[2 + d] = value;
-        }
-    }
-    if (chunks == 1) return;
-
-    // The block that ends last folds all of them.
+    // The block that ends a row's last chunk folds all of them.
     __threadfence();
     __syncthreads();
-    uint32_t *done = args.done + (size_t)blockIdx.z * gridDim.y + blockIdx.y;
-    if (i == 0) last = atomicAdd(done, 1) == (uint32_t)chunks - 1;
-    __syncthreads();
-    if (!last) return;
-    __threadfence();
-    if (i == 0) *done = 0;
-    for (int e = i; e < count * dim; e += CHUNK) {
-        const int h = e / dim, d = e % dim;
-        const size_t at = (size_t)blockIdx.z * args.heads + head0 + h;
-        const float *partial = args.partials + at * args.chunks * (2 + dim);
-        float top = -INFINITY, sum = 0.0f, value = 0.0f;
-        for (int c = 0; c < chunks; c++) top = fmaxf(top, __ldcg(partial + c * (2 + dim)));
-        for (int c = 0; c < chunks; c++) {
-            const float *p = partial + c * (2 + dim);
-            const float factor = __expf(__ldcg(p) - top);
-            sum = fmaf(factor, __ldcg(p + 1), sum);
-            value = fmaf(factor, __ldcg(p + 2 + d), value);
+    if (i < item.count) {
+        last[i] = false;
+        if (seen[i].here && seen[i].chunks > 1) {
+            uint32_t *done = args.done + (size_t)(item.first + i) * gridDim.y + blockIdx.y;
+            last[i] = atomicAdd(done, 1) == (uint32_t)seen[i].chunks - 1;
+            if (last[i]) *done = 0;
         }
-        args.out[at * dim + d] = to_half(value / sum);
+    }
+    __syncthreads();
+    __threadfence();
+    // Sixteen threads a query, four elements each; eight chunks are on their way at once.
+    constexpr int AT_ONCE = 8;
+    for (int m = i / 16; m < queries; m += THREADS / 16) {
+        const int r = m / width, row = item.first + r, head = head0 + m - r * width, chunks = seen[r].chunks;
+        if (!last[r]) continue;
+        const float *partial = args.partials + ((size_t)row * args.heads + head) * args.chunks * (STATISTICS + dim);
+        for (int d = i % 16 * 4; d < dim; d += 64) {
+            float top = -INFINITY, total = 0.0f;
+            float4 value = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            for (int c0 = 0; c0 < chunks; c0 += AT_ONCE) {
+                float2 of_chunk[AT_ONCE];
+                float4 x[AT_ONCE];
+#pragma unroll
+                for (int u = 0; u < AT_ONCE; u++) {
+                    of_chunk[u] = make_float2(-INFINITY, 0.0f);
+                    x[u] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+                    if (c0 + u >= chunks) continue;
+                    const float *from = partial + (c0 + u) * (STATISTICS + dim);
+                    of_chunk[u] = __ldcg(reinterpret_cast<const float2 *>(from));
+                    x[u] = __ldcg(reinterpret_cast<const float4 *>(from + STATISTICS + d));
+                }
+                float high = top;
+#pragma unroll
+                for (int u = 0; u < AT_ONCE; u++) high = fmaxf(high, of_chunk[u].x);
+                const float kept = __expf(top - high);
+                total *= kept;
+                value = make_float4(value.x * kept, value.y * kept, value.z * kept, value.w * kept);
+#pragma unroll
+                for (int u = 0; u < AT_ONCE; u++) {
+                    const float factor = __expf(of_chunk[u].x - high);
+                    total = fmaf(factor, of_chunk[u].y, total);
+                    value.x = fmaf(factor, x[u].x, value.x);
+                    value.y = fmaf(factor, x[u].y, value.y);
+                    value.z = fmaf(factor, x[u].z, value.z);
+                    value.w = fmaf(factor, x[u].w, value.w);
+                }
+                top = high;
+            }
+            *reinterpret_cast<uint2 *>(args.out + row_place(row, head * dim + d, args.groups)) =
+                make_uint2(bits(__halves2half2(to_half(value.x / total), to_half(value.y / total))),
+                           bits(__halves2half2(to_half(value.z / total), to_half(value.w / total))));
+        }
     }
 }

@@ -38,63 +38,123 @@ __device__ inline void let_next_start() {
 #endif
 }
 
+// Where the element k of a row lies in rows of halves, of which there are so many groups of eight: of eight rows and 64
+// elements, first the lower halves of each lane's 16 elements, then the upper ones, by lane. What eight rows or 64 elements
+// lack is not written.
+__device__ inline size_t row_place(int row, int k, int groups) {
+    const size_t block = (size_t)(k / 64) * groups + row / 8;
+    const int lane = row % 8 * 4 + k % 64 / 16;
+    return ((block * 2 + k % 16 / 8) * 32 + lane) * 8 + k % 8;
+}
+
 __device__ inline uint32_t bits(half2 x) { return *reinterpret_cast<uint32_t *>(&x); }
 __device__ inline half2 halves(uint32_t x) { return *reinterpret_cast<half2 *>(&x); }
 
-// A load that leaves the first-level cache to the activations.
-__device__ inline uint4 stream16(const void *p) {
-    uint4 v;
-    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
-    return v;
+// Copies to shared memory that run beside the program; a lane that only reads what it copied needs no barrier. `there`
+// false: zeros.
+template <int BYTES> __device__ inline void copy_async(void *to, const void *from, bool there = true) {
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
+    const int bytes = there ? BYTES : 0;
+    if constexpr (BYTES == 16) {
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(bytes) : "memory");
+    } else {
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at), "l"(from), "n"(BYTES), "r"(bytes) : "memory");
+    }
 }
-__device__ inline uint2 stream8(const void *p) {
-    uint2 v;
-    asm volatile("ld.global.nc.L1::no_allocate.v2.u32 {%0,%1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p));
-    return v;
+__device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Waits until at most so many of the groups committed last are still on their way.
+template <int GROUPS> __device__ inline void wait_for_copies() { asm volatile("cp.async.wait_group %0;" ::"n"(GROUPS) : "memory"); }
+
+// c += a · b, of 16 by 16 and 16 by 8 halves.
+__device__ inline void multiply(float *c, uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
-__device__ inline uint32_t stream4(const void *p) {
-    uint32_t v;
-    asm volatile("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(v) : "l"(p));
-    return v;
+// Four 8 by 8 matrices of halves, of which each lane names a row; and two that are turned on the way.
+__device__ inline void load_matrices(uint32_t *a, const half *from) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3])
+                 : "r"((uint32_t)__cvta_generic_to_shared(from))
+                 : "memory");
+}
+__device__ inline void load_turned_matrices(uint32_t *b, const half *from) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
+                 : "=r"(b[0]), "=r"(b[1])
+                 : "r"((uint32_t)__cvta_generic_to_shared(from))
+                 : "memory");
 }
 
-// What a lane holds of one tile and step, as loaded.
+// What a lane holds of one tile and step. It is fetched to the shared memory of the warp and taken from there; both know
+// the lane's own places only. Its quants begin at lane * 16 of a chunk, its scales at scale_place.
 template <int KIND> struct Raw;
+template <int KIND> __device__ inline int scale_place(int lane) {
+    if (KIND == Q8_CENTRED) return lane * 4;
+    return (lane / 4 * 2 + lane % 4 / 2) * (KIND == Q4_AFFINE ? 8 : 4);
+}
 
 template <> struct Raw<Q4_AFFINE> {
+    static constexpr int BYTES = 32 * 24; // of a warp
     uint4 q;
     uint2 s;
-    __device__ void load(const uint8_t *quants, const uint8_t *scales, size_t chunk, int lane) {
-        q = stream16(quants + chunk * 512 + lane * 16);
-        s = stream8(scales + chunk * 128 + ((lane >> 2) * 2 + ((lane & 3) >> 1)) * 8);
+    static __device__ void fetch(uint8_t *to, const uint8_t *quants, const uint8_t *scales, int lane) {
+        copy_async<16>(to + lane * 16, quants);
+        copy_async<8>(to + 512 + lane * 8, scales);
+    }
+    __device__ void take(const uint8_t *from, int lane) {
+        q = reinterpret_cast<const uint4 *>(from)[lane];
+        s = reinterpret_cast<const uint2 *>(from + 512)[lane];
     }
 };
 template <> struct Raw<Q4_CENTRED> {
+    static constexpr int BYTES = 32 * 20;
     uint4 q;
     uint32_t s;
-    __device__ void load(const uint8_t *quants, const uint8_t *scales, size_t chunk, int lane) {
-        q = stream16(quants + chunk * 512 + lane * 16);
-        s = stream4(scales + chunk * 64 + ((lane >> 2) * 2 + ((lane & 3) >> 1)) * 4);
+    static __device__ void fetch(uint8_t *to, const uint8_t *quants, const uint8_t *scales, int lane) {
+        copy_async<16>(to + lane * 16, quants);
+        copy_async<4>(to + 512 + lane * 4, scales);
+    }
+    __device__ void take(const uint8_t *from, int lane) {
+        q = reinterpret_cast<const uint4 *>(from)[lane];
+        s = reinterpret_cast<const uint32_t *>(from + 512)[lane];
     }
 };
 template <> struct Raw<Q8_CENTRED> {
+    static constexpr int BYTES = 32 * 36;
     uint4 q[2];
     uint32_t s;
-    __device__ void load(const uint8_t *quants, const uint8_t *scales, size_t chunk, int lane) {
-        q[0] = stream16(quants + chunk * 1024 + lane * 16);
-        q[1] = stream16(quants + chunk * 1024 + 512 + lane * 16);
-        s = stream4(scales + chunk * 128 + lane * 4);
+    static __device__ void fetch(uint8_t *to, const uint8_t *quants, const uint8_t *scales, int lane) {
+        copy_async<16>(to + lane * 16, quants);
+        copy_async<16>(to + 512 + lane * 16, quants + 512);
+        copy_async<4>(to + 1024 + lane * 4, scales);
+    }
+    __device__ void take(const uint8_t *from, int lane) {
+        q[0] = reinterpret_cast<const uint4 *>(from)[lane];
+        q[1] = reinterpret_cast<const uint4 *>(from + 512)[lane];
+        s = reinterpret_cast<const uint32_t *>(from + 1024)[lane];
     }
 };
 template <> struct Raw<HALF> {
+    static constexpr int BYTES = 32 * 64;
     uint4 q[4];
-    __device__ void load(const uint8_t *quants, const uint8_t *, size_t chunk, int lane) {
+    static __device__ void fetch(uint8_t *to, const uint8_t *quants, const uint8_t *, int lane) {
 #pragma unroll
-        for (int i = 0; i < 4; i++) q[i] = stream16(quants + chunk * 2048 + i * 512 + lane * 16);
+        for (int i = 0; i < 4; i++) copy_async<16>(to + i * 512 + lane * 16, quants + i * 512);
+    }
+    __device__ void take(const uint8_t *from, int lane) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) q[i] = reinterpret_cast<const uint4 *>(from)[i * 32 + lane];
     }
 };
 
 constexpr uint32_t THOUSAND = 0x64006400; // 1024 twice; its last bits count by ones
+
+// The bits of w in a mask, and those of 1024 twice: one instruction, which the compiler does not find by itself.
+__device__ inline half2 thousand_and(uint32_t w, uint32_t mask) {
+    uint32_t out;
+    asm("lop3.b32 %0, %1, %2, %3, 0xEA;" : "=r"(out) : "r"(w), "r"(mask), "r"(THOUSAND));
+    return halves(out);
+}
 
 // Eight weights of four bits, of which pair p lies in the nibbles p and p + 4.
 template <bool CENTRED> __device__ inline void unpack4(uint32_t w, half2 scale, half2 offset, uint32_t *out) {
@@ -102,8 +162,8 @@ template <bool CENTRED> __device__ inline void unpack4(uint32_t w, half2 scale, 
     const half2 sixteenth = __float2half2_rn(0.0625f), high = __float2half2_rn(CENTRED ? -72.0f : -64.0f);
 #pragma unroll
     for (int p = 0; p < 4; p += 2) {
-        half2 a = __hsub2(halves((w & 0x000f000f) | THOUSAND), low);
-        half2 b = __hfma2(halves((w & 0x00f000f0) | THOUSAND), sixteenth, high);
+        half2 a = __hsub2(thousand_and(w, 0x000f000f), low);
+        half2 b = __hfma2(thousand_and(w, 0x00f000f0), sixteenth, high);
         out[p] = bits(CENTRED ? __hmul2(a, scale) : __hfma2(a, scale, offset));
         out[p + 1] = bits(CENTRED ? __hmul2(b, scale) : __hfma2(b, scale, offset));
         w >>= 8;

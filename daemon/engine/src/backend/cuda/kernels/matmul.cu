@@ -1,8 +1,12 @@
 // Products of quantized weights and half-precision rows on the matrix units, summed in single precision.
 //
-// The inputs are cut into eight spans. A span's sum runs in order, and the spans' sums are folded as a binary tree,
-// whichever warp holds them. So an output of a row is the same to the bit whatever the number of rows, the shape of the
+// The inputs are cut into eight spans, one for each warp of a block. A span's sum runs in order, and the spans' sums are
+// folded as a binary tree. So an output of a row is the same to the bit whatever the number of rows, the shape of the
 // block and the other rows are.
+//
+// A warp's weights go through a ring in shared memory, so that enough of them is on its way at any time. Each lane copies
+// there what it will itself take out, for which no warp waits for another. The weights are nobody's output: a block fills
+// its ring with them while the kernel before it ends.
 #include "layout.cuh"
 
 struct Map {
@@ -16,7 +20,7 @@ struct Map {
 
 struct MatmulArgs {
     Map maps[3];
-    const half *x; // [rows, inputs]
+    const half *x; // [rows, inputs], by row_place
     float factor;  // on the result
     int count;     // of maps
     int rows;
@@ -29,195 +33,174 @@ constexpr int SPANS = 8;
 // What a gated pair's result is divided by, to fit a half; the next product multiplies by it.
 constexpr float GATED_FACTOR = 1.0f / 64.0f;
 
-__device__ inline void multiply(float *c, uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1) {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-}
-
 __device__ inline float activated(float x, int gelu) {
     if (gelu) return 0.5f * x * (1.0f + tanhf(0.7978845608f * (x + 0.044715f * x * x * x)));
     return x / (1.0f + __expf(-x));
 }
 
-// NT groups of 8 rows, RT tiles per warp, KW of the block's 8 warps share a tile. GATED: the tiles are one of each map.
-template <int KIND, int NT, int RT, int KW, bool GATED> __device__ inline void matmul(const MatmulArgs &args) {
-    constexpr int RW = 8 / KW, PER_WARP = SPANS / KW;
-    constexpr int AHEAD = KIND == HALF ? 2 : NT == 1 ? (RT == 1 ? 4 : 2) : NT <= 4 ? 2 : 1;
-    // Loads in flight are worth less than blocks in flight: loading ahead of these as well was slower, for its registers.
-    __shared__ float partial[8][RT][128];
-    const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
-    const int kw = warp % KW, rw = warp / KW;
+// NT groups of 8 rows, RT tiles of 16 outputs. GATED: half of the tiles are the gate's.
+template <int KIND, int NT, int RT, bool GATED> __device__ inline void matmul(const MatmulArgs &args) {
+    constexpr int STAGES = RT == 1 || (RT == 2 && NT <= 2) ? 4 : 2; // steps on their way
+    constexpr int STAGE = RT * Raw<KIND>::BYTES;
+    constexpr int OWN = GATED ? RT / 2 : RT; // tiles of the result
+    // The next step's rows are on their way while one is computed, where registers last for it.
+    constexpr int BUFFERS = NT * RT > 16 ? 1 : 2;
+    static_assert(STAGES % BUFFERS == 0, "a step's buffer is known when it is compiled");
+    extern __shared__ __align__(16) uint8_t room[];
+    const int span = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
+    uint8_t *ring = room + span * STAGES * STAGE;
 
     int block = blockIdx.x, at = 0;
     if (!GATED) {
-        for (;; at++) {
-            int blocks = (args.maps[at].tiles + RT * RW - 1) / (RT * RW);
-            if (block < blocks || at == args.count - 1) break;
+        for (; at < args.count - 1; at++) {
+            const int blocks = (args.maps[at].tiles + RT - 1) / RT;
+            if (block < blocks) break;
             block -= blocks;
         }
     }
-    const int first = GATED ? block * RW + rw : (block * RW + rw) * RT;
+    const int begin = args.steps * span / SPANS, count = args.steps * (span + 1) / SPANS - begin;
     const uint8_t *quants[RT], *scales[RT];
-    size_t chunk0[RT];
 #pragma unroll
     for (int r = 0; r < RT; r++) {
-        const Map &map = args.maps[GATED ? r : at];
-        int tile = min(GATED ? first : first + r, map.tiles - 1);
-        quants[r] = map.quants;
-        scales[r] = map.scales;
-        chunk0[r] = (size_t)tile * args.steps;
+        const Map &map = args.maps[GATED ? r / OWN : at];
+        const size_t chunk = (size_t)min(block * OWN + r % OWN, map.tiles - 1) * args.steps + begin;
+        quants[r] = map.quants + chunk * chunk_bytes<KIND>() + lane * 16;
+        scales[r] = map.scales + chunk * scale_bytes<KIND>() + scale_place<KIND>(lane);
     }
-    const int column0 = blockIdx.y * NT * 8;
-    const half *x[NT];
-    bool there[NT];
-#pragma unroll
-    for (int n = 0; n < NT; n++) {
-        int column = column0 + n * 8 + g;
-        there[n] = column < args.rows;
-        x[n] = args.x + (size_t)(there[n] ? column : 0) * args.inputs + 16 * t;
-    }
+    const int group0 = blockIdx.y * NT, groups = (args.rows + 7) / 8;
+    const uint4 *rows = reinterpret_cast<const uint4 *>(args.x) + ((size_t)begin * groups + group0) * 64 + lane;
+    // Steps for which the lane has inputs. What it holds beyond is multiplied by zero.
+    const int inside = min(count, (args.inputs - 16 * t + 63) / 64 - begin);
 
     let_next_start();
-    // The weights are nobody's output: the first of them are on their way while others end.
-    Raw<KIND> raw[AHEAD][RT];
-    {
-        const int begin = args.steps * (kw * PER_WARP) / SPANS, end = args.steps * (kw * PER_WARP + 1) / SPANS;
 #pragma unroll
-        for (int u = 0; u < AHEAD; u++) {
-            if (begin + u >= end) continue;
+    for (int s = 0; s < STAGES; s++) {
+        if (s < count) {
 #pragma unroll
-            for (int r = 0; r < RT; r++) raw[u][r].load(quants[r], scales[r], chunk0[r] + begin + u, lane);
+            for (int r = 0; r < RT; r++)
+                Raw<KIND>::fetch(ring + s * STAGE + r * Raw<KIND>::BYTES, quants[r] + s * chunk_bytes<KIND>(),
+                                 scales[r] + s * scale_bytes<KIND>(), lane);
         }
+        commit_copies();
     }
     wait_for_others();
 
-    float sum[RT][NT][4], before[PER_WARP > 1 ? RT : 1][PER_WARP > 1 ? NT : 1][4];
+    uint4 x[BUFFERS][NT][2] = {};
+    const auto load = [&](int step, uint4(*to)[2]) {
 #pragma unroll
-    for (int s = 0; s < PER_WARP; s++) {
-#pragma unroll
-        for (int r = 0; r < RT; r++)
-#pragma unroll
-            for (int n = 0; n < NT; n++)
-#pragma unroll
-                for (int c = 0; c < 4; c++) sum[r][n][c] = 0.0f;
-        const int span = kw * PER_WARP + s;
-        const int begin = args.steps * span / SPANS, end = args.steps * (span + 1) / SPANS;
-        for (int step = begin; step < end; step += AHEAD) {
-            uint4 b[AHEAD][NT][2];
-#pragma unroll
-            for (int u = 0; u < AHEAD; u++) {
-                if (step + u >= end || (s == 0 && step == begin)) continue;
-#pragma unroll
-                for (int r = 0; r < RT; r++) raw[u][r].load(quants[r], scales[r], chunk0[r] + step + u, lane);
+        for (int n = 0; n < NT; n++) {
+            if (step < inside && (group0 + n) * 8 + g < args.rows) {
+                to[n][0] = rows[n * 64];
+                to[n][1] = rows[n * 64 + 32];
             }
+        }
+        rows += groups * 64;
+    };
+    if (BUFFERS == 2) load(0, x[0]);
+
+    float sum[RT][NT][4] = {};
+    for (int step0 = 0; step0 < count; step0 += STAGES) {
 #pragma unroll
-            for (int u = 0; u < AHEAD; u++) {
-                bool inside = step + u < end && (step + u) * 64 + 16 * t < args.inputs;
+        for (int s = 0; s < STAGES; s++) {
+            const int step = step0 + s;
+            if (step >= count) break;
+            load(step + BUFFERS - 1, x[(s + BUFFERS - 1) % BUFFERS]);
+            wait_for_copies<STAGES - 1>();
+            uint4(*from)[2] = x[s % BUFFERS];
+#pragma unroll
+            for (int r = 0; r < RT; r++) {
+                uint8_t *place = ring + s * STAGE + r * Raw<KIND>::BYTES;
+                Raw<KIND> raw;
+                uint32_t a[8], b[8];
+                raw.take(place, lane);
+                if (step + STAGES < count)
+                    Raw<KIND>::fetch(place, quants[r] + (s + STAGES) * chunk_bytes<KIND>(), scales[r] + (s + STAGES) * scale_bytes<KIND>(), lane);
+                unpack(raw, a, b);
 #pragma unroll
                 for (int n = 0; n < NT; n++) {
-                    b[u][n][0] = b[u][n][1] = make_uint4(0, 0, 0, 0);
-                    if (inside && there[n]) {
-                        const uint4 *from = reinterpret_cast<const uint4 *>(x[n] + (step + u) * 64);
-                        b[u][n][0] = from[0];
-                        b[u][n][1] = from[1];
-                    }
+                    const uint4 p = from[n][0], q = from[n][1];
+                    multiply(sum[r][n], a[0], b[0], a[1], b[1], p.x, p.y);
+                    multiply(sum[r][n], a[2], b[2], a[3], b[3], p.z, p.w);
+                    multiply(sum[r][n], a[4], b[4], a[5], b[5], q.x, q.y);
+                    multiply(sum[r][n], a[6], b[6], a[7], b[7], q.z, q.w);
                 }
             }
-#pragma unroll
-            for (int u = 0; u < AHEAD; u++) {
-                if (step + u >= end) continue;
-#pragma unroll
-                for (int r = 0; r < RT; r++) {
-                    uint32_t lower[8], upper[8];
-                    unpack(raw[u][r], lower, upper);
-#pragma unroll
-                    for (int n = 0; n < NT; n++) {
-                        const uint4 p = b[u][n][0], q = b[u][n][1];
-                        multiply(sum[r][n], lower[0], upper[0], lower[1], upper[1], p.x, p.y);
-                        multiply(sum[r][n], lower[2], upper[2], lower[3], upper[3], p.z, p.w);
-                        multiply(sum[r][n], lower[4], upper[4], lower[5], upper[5], q.x, q.y);
-                        multiply(sum[r][n], lower[6], upper[6], lower[7], upper[7], q.z, q.w);
-                    }
-                }
-            }
+            commit_copies();
         }
-        if constexpr (PER_WARP > 1) {
-            static_assert(PER_WARP == 2, "the tree is written out for pairs");
 #pragma unroll
-            for (int r = 0; r < RT; r++)
-#pragma unroll
-                for (int n = 0; n < NT; n++)
-#pragma unroll
-                    for (int c = 0; c < 4; c++) {
-                        if (s == 0) before[r][n][c] = sum[r][n][c];
-                        else sum[r][n][c] = before[r][n][c] + sum[r][n][c];
-                    }
+        for (int r = 0; r < RT; r++) {
+            quants[r] += STAGES * chunk_bytes<KIND>();
+            scales[r] += STAGES * scale_bytes<KIND>();
         }
     }
+    wait_for_copies<0>();
 
+    // Two row groups at a time: [spans][tiles][row groups][128].
+    float *sums = reinterpret_cast<float *>(room);
+    constexpr int AT_ONCE = NT < 2 ? NT : 2, ALL = RT * AT_ONCE * 128;
+    const auto folded = [&](int place) {
+        float v[SPANS];
 #pragma unroll
-    for (int n = 0; n < NT; n++) {
-        if (n > 0) __syncthreads();
+        for (int k = 0; k < SPANS; k++) v[k] = sums[k * ALL + place];
+#pragma unroll
+        for (int stride = 1; stride < SPANS; stride *= 2)
+#pragma unroll
+            for (int k = 0; k < SPANS; k += 2 * stride) v[k] = v[k] + v[k + stride];
+        return v[0] * args.factor;
+    };
+    const Map &map = args.maps[at];
+#pragma unroll
+    for (int n0 = 0; n0 < NT; n0 += AT_ONCE) {
+        __syncthreads();
 #pragma unroll
         for (int r = 0; r < RT; r++)
 #pragma unroll
-            for (int c = 0; c < 4; c++) partial[warp][r][c * 32 + lane] = sum[r][n][c];
+            for (int n = 0; n < AT_ONCE; n++)
+#pragma unroll
+                for (int c = 0; c < 4; c++) sums[span * ALL + (r * AT_ONCE + n) * 128 + c * 32 + lane] = sum[r][n0 + n][c];
         __syncthreads();
-        for (int i = threadIdx.x; i < RW * 128 * (GATED ? 1 : RT); i += 256) {
-            const int e = i & 127, r0 = GATED ? 0 : (i >> 7) % RT, w = GATED ? i >> 7 : (i >> 7) / RT;
-            float total[GATED ? 2 : 1];
-#pragma unroll
-            for (int r = 0; r < (GATED ? 2 : 1); r++) {
-                float v[KW];
-#pragma unroll
-                for (int k = 0; k < KW; k++) v[k] = partial[w * KW + k][GATED ? r : r0][e];
-#pragma unroll
-                for (int stride = 1; stride < KW; stride *= 2)
-#pragma unroll
-                    for (int k = 0; k < KW; k += 2 * stride) v[k] = v[k] + v[k + stride];
-                total[r] = v[0] * args.factor;
-            }
-            const int c = e >> 5, l = e & 31;
-            const int column = column0 + n * 8 + 2 * (l & 3) + (c & 1);
-            const int tile = GATED ? block * RW + w : (block * RW + w) * RT + r0;
-            const int output = tile * 16 + (l >> 2) + 8 * (c >> 1);
-            const Map &map = args.maps[GATED ? 0 : at];
+        for (int i = threadIdx.x; i < OWN * AT_ONCE * 128; i += 32 * SPANS) {
+            const int o = i % 16, r = i / 16 % OWN, row = i / 16 / OWN % 8, n = i / 128 / OWN;
+            const int column = (group0 + n0 + n) * 8 + row, output = (block * OWN + r) * 16 + o;
             if (column >= args.rows || output >= map.outputs) continue;
-            const size_t place = (size_t)column * map.outputs + output;
+            const int place = (r * AT_ONCE + n) * 128 + (o / 8 * 2 + row % 2) * 32 + o % 8 * 4 + row / 2;
+            const float total = folded(place);
             if (GATED) {
-                float value = activated(total[0], args.gelu) * total[GATED ? 1 : 0];
-                reinterpret_cast<half *>(map.out)[place] = to_half(value * GATED_FACTOR);
+                const float value = activated(total, args.gelu) * folded(place + OWN * AT_ONCE * 128);
+                reinterpret_cast<half *>(map.out)[row_place(column, output, groups)] = to_half(value * GATED_FACTOR);
             } else {
-                float bias = map.bias ? map.bias[output] : 0.0f;
-                reinterpret_cast<float *>(map.out)[place] = total[0] + bias;
+                reinterpret_cast<float *>(map.out)[(size_t)column * map.outputs + output] =
+                    total + (map.bias ? map.bias[output] : 0.0f);
             }
         }
     }
 }
 
-#define SHAPE(KIND, NT, RT, KW, NAME, GATED)                                                                             \
-    extern "C" __global__ void __launch_bounds__(256, NT == 4 && KW == 8 && KIND != HALF ? 2 : 1) NAME##_##KIND##_##NT##_##RT##_##KW(                               \
-        const __grid_constant__ MatmulArgs args) {                                                                      \
-        matmul<KIND, NT, RT, KW, GATED>(args);                                                                          \
+// As many blocks share a multiprocessor as their rows leave registers for.
+#define SHAPE(KIND, NT, RT, NAME, GATED)                                                                                 \
+    extern "C" __global__ void __launch_bounds__(32 * SPANS, NT == 1 || NT * RT <= 2 ? 3 : NT * RT <= 8 && NT < 8 ? 2 : 1) \
+        NAME##_##KIND##_##NT##_##RT(const __grid_constant__ MatmulArgs args) {                                           \
+        matmul<KIND, NT, RT, GATED>(args);                                                                              \
     }
-// The shapes that src/backend/cuda/matmul.rs chooses from.
+// The shapes that src/backend/cuda/kernels.rs knows.
 #define SHAPES(KIND)                                                                                                    \
-    SHAPE(KIND, 1, 1, 8, plain, false)                                                                                  \
-    SHAPE(KIND, 2, 1, 8, plain, false)                                                                                  \
-    SHAPE(KIND, 2, 2, 8, plain, false)                                                                                  \
-    SHAPE(KIND, 4, 1, 8, plain, false)                                                                                  \
-    SHAPE(KIND, 4, 2, 8, plain, false)                                                                                  \
-    SHAPE(KIND, 4, 2, 4, plain, false)                                                                                  \
-    SHAPE(KIND, 8, 1, 8, plain, false)                                                                                  \
-    SHAPE(KIND, 8, 2, 8, plain, false)                                                                                  \
-    SHAPE(KIND, 8, 2, 4, plain, false)                                                                                  \
-    SHAPE(KIND, 1, 2, 8, gated, true)                                                                                   \
-    SHAPE(KIND, 2, 2, 8, gated, true)                                                                                   \
-    SHAPE(KIND, 4, 2, 8, gated, true)                                                                                   \
-    SHAPE(KIND, 4, 2, 4, gated, true)                                                                                   \
-    SHAPE(KIND, 8, 2, 8, gated, true)                                                                                   \
-    SHAPE(KIND, 8, 2, 4, gated, true)
+    SHAPE(KIND, 1, 1, plain, false)                                                                                     \
+    SHAPE(KIND, 2, 1, plain, false)                                                                                     \
+    SHAPE(KIND, 2, 2, plain, false)                                                                                     \
+    SHAPE(KIND, 4, 1, plain, false)                                                                                     \
+    SHAPE(KIND, 4, 2, plain, false)                                                                                     \
+    SHAPE(KIND, 4, 4, plain, false)                                                                                     \
+    SHAPE(KIND, 8, 1, plain, false)                                                                                     \
+    SHAPE(KIND, 8, 2, plain, false)                                                                                     \
+    SHAPE(KIND, 8, 4, plain, false)                                                                                     \
+    SHAPE(KIND, 1, 2, gated, true)                                                                                      \
+    SHAPE(KIND, 1, 4, gated, true)                                                                                      \
+    SHAPE(KIND, 2, 2, gated, true)                                                                                      \
+    SHAPE(KIND, 2, 4, gated, true)                                                                                      \
+    SHAPE(KIND, 4, 2, gated, true)                                                                                      \
+    SHAPE(KIND, 4, 4, gated, true)                                                                                      \
+    SHAPE(KIND, 8, 2, gated, true)                                                                                      \
+    SHAPE(KIND, 8, 4, gated, true)
 SHAPES(0)
 SHAPES(1)
 SHAPES(2)

@@ -116,7 +116,6 @@ PACK(Q4_K)
 PACK(Q6_K)
 
 extern "C" __global__ void pack_half(const __grid_constant__ PackArgs args) {
-    let_next_start();
     wait_for_others();
     const size_t at = (size_t)blockIdx.x * blockDim.x + threadIdx.x, chunk = at / 32;
     if (chunk >= (size_t)args.tiles * args.steps) return;

@@ -19,7 +19,7 @@ struct NormArgs {
     const float *y;    // added to x first, or null
     const float *post; // weight of a norm of y before that, or null
     const float *weight; // null: only the addition
-    half *out;           // [rows, width]
+    half *out;           // [rows, width], by row_place
     const uint32_t *rows; // which rows of x, or null: all
     float post_eps;
     float eps;
@@ -71,14 +71,15 @@ extern "C" __global__ void __launch_bounds__(1024) rms_norm(const __grid_constan
     }
     if (!args.weight) return;
     const float factor = rsqrtf(block_sum(sum) / args.width + args.eps);
-    uint2 *out = reinterpret_cast<uint2 *>(args.out + (size_t)blockIdx.x * args.width);
+    const int row_groups = (gridDim.x + 7) / 8;
 #pragma unroll
     for (int h = 0; h < HELD; h++) {
         const int i = threadIdx.x + h * blockDim.x;
         if (i >= groups) continue;
         const float4 w = weight[h];
-        out[i] = make_uint2(bits(__halves2half2(to_half(v[h].x * factor * w.x), to_half(v[h].y * factor * w.y))),
-                            bits(__halves2half2(to_half(v[h].z * factor * w.z), to_half(v[h].w * factor * w.w))));
+        *reinterpret_cast<uint2 *>(args.out + row_place(blockIdx.x, 4 * i, row_groups)) =
+            make_uint2(bits(__halves2half2(to_half(v[h].x * factor * w.x), to_half(v[h].y * factor * w.y))),
+                       bits(__halves2half2(to_half(v[h].z * factor * w.z), to_half(v[h].w * factor * w.w))));
     }
 }
 
@@ -138,9 +139,11 @@ extern "C" __global__ void gather(const __grid_constant__ GatherArgs args) {
 struct HalveArgs {
     const float *x;
     const float *up; // or null
-    half *out;
+    half *out; // by row_place
     float factor;
     int count;
+    int width;
+    int groups; // of eight rows
     int gelu;
 };
 
@@ -155,7 +158,7 @@ extern "C" __global__ void halve(const __grid_constant__ HalveArgs args) {
         x = args.gelu ? 0.5f * x * (1.0f + tanhf(0.7978845608f * (x + 0.044715f * x * x * x))) : x / (1.0f + __expf(-x));
         x *= args.up[i];
     }
-    args.out[i] = to_half(x * args.factor);
+    args.out[row_place(i / args.width, i % args.width, args.groups)] = to_half(x * args.factor);
 }
 
 struct KeepArgs {
