@@ -16,7 +16,10 @@ const CATCH_UP_WEIGHT: f64 = 0.3;
 const ROUND_PRIOR: f64 = 1.0 / 20.0;
 const CATCH_UP_PRIOR: f64 = 1.0 / 100.0;
 
-/// Seconds by rows and attended positions: curves at powers of two of the positions, linear between them.
+/// What many rows may cost, in steps of one row, so that they cost hardly more.
+const FLAT: f64 = 1.2;
+
+/// Time by rows and attended positions: curves at powers of two of the positions, linear between them.
 #[derive(Clone, Debug, Default)]
 struct Surface {
     buckets: [Option<Box<Curve>>; BUCKETS],
@@ -106,6 +109,7 @@ pub struct StepCost {
 #[derive(Clone, Debug, Default)]
 pub struct CostModel {
     steps: Surface,
+    /// In plain steps.
     rounds: [Surface; DraftKind::COUNT],
     catch_up: [Option<f64>; DraftKind::COUNT],
 }
@@ -142,9 +146,11 @@ impl CostModel {
             .collect()
     }
 
-    /// Takes a measured forward of a drafter over `rows` rows.
+    /// Takes a measured forward of a drafter over `rows` rows. It is kept in plain steps: a machine that became slower or
+    /// faster since the drafter was last used became so for both.
     pub fn record_round(&mut self, kind: DraftKind, rows: usize, positions: usize, seconds: f64) {
-        self.rounds[kind.index()].record(rows, positions, seconds);
+        let plain = self.step(1, positions);
+        self.rounds[kind.index()].record(rows, positions, seconds / plain);
     }
 
     /// Takes what a drafter needed to take in tokens that it had missed.
@@ -163,18 +169,19 @@ impl CostModel {
         self.steps.at(rows, positions).unwrap_or(1.0)
     }
 
-    /// Most rows that a decoding step should have: half as many again as one was measured with. Kernels take rows in chunks,
-    /// so costs jump, and what lies far beyond the measured looks cheaper than it is.
+    /// Most rows that a decoding step should have: half as many again as one had, and twice as many while so many cost hardly
+    /// more than one, 4 at least. Kernels take rows in chunks, so costs jump, and what lies far beyond the measured looks
+    /// cheaper than it is; but a request is over in some fifty steps, which is few to find out that rows are free.
     #[must_use]
     pub fn most_rows(&self, positions: usize) -> usize {
         let frontier = self.steps.frontier(positions);
-        let flat = self.step(frontier.max(1), positions) < 1.2 * self.step(1, positions);
-        frontier
-            + if flat {
-                frontier.max(3)
-            } else {
-                (frontier / 2).max(1)
-            }
+        let is_flat = self.step(frontier, positions) < FLAT * self.step(1, positions);
+        let further = if is_flat {
+            frontier.max(3)
+        } else {
+            (frontier / 2).max(1)
+        };
+        frontier + further
     }
 
     /// Expected seconds of a drafter's forward; nothing for no rows, and for lookup.
@@ -183,10 +190,8 @@ impl CostModel {
         if rows == 0 || kind == DraftKind::Lookup {
             return 0.0;
         }
-        let prior = || ROUND_PRIOR * self.step(1, positions);
-        self.rounds[kind.index()]
-            .at(rows, positions)
-            .unwrap_or_else(prior)
+        let plain_steps = self.rounds[kind.index()].at(rows, positions);
+        plain_steps.unwrap_or(ROUND_PRIOR) * self.step(1, positions)
     }
 
     /// Expected seconds for a drafter to take in `tokens` tokens that it has missed.

@@ -39,7 +39,9 @@ impl Controller {
             self.costs.record_catch_up(draft.kind, tokens, seconds);
         }
         plan.plain = self.costs.step(plan.running, plan.positions);
-        if plan.drafts_with_model() && plan.is_governed() {
+        // What was prepared on the way would be taken for a loss by going on, or for one without.
+        let cold = times.cold || times.drafts.iter().any(|draft| draft.cold);
+        if plan.drafts_with_model() && plan.is_governed() && !cold {
             let round = plan.costs.round(DraftKind::Model, 1);
             let foreseen: usize = plan.seats.iter().map(|seat| seat.foreseen).sum();
             let saved = foreseen as f64 * round / plan.running.max(1) as f64;
