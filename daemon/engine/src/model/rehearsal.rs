@@ -1,5 +1,8 @@
 //! Steps that are run at load, so that no request waits for what a device prepares when it first meets their shape.
 
+#[cfg(test)]
+mod tests;
+
 use std::time::{Duration, Instant};
 
 use super::{LanguageModel, ModelError, Row};
