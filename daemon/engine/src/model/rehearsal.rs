@@ -69,7 +69,7 @@ impl Rehearsal<'_> {
                     result = model.forward(&all[..rows], &want[..rows]).map(|_| ());
                     let took = (self.clock)() - started;
                     model.truncate(slot, context);
-                    if model.preparations() == prepared {
+                    if result.is_ok() && model.preparations() == prepared {
                         ready(rows, context, took);
                         break;
                     }
