@@ -1,13 +1,16 @@
 //! What speculation gains on texts of one's own: tokens per second by prompt and method, interleaved, as medians.
 //!
 //! `cargo run --release -p tandem-engine --example speculation -- TARGET.gguf DRAFT.gguf|EXIT.gguf|- PROMPT.txt…`
-//! An exit adapter makes the target draft for itself; `-` leaves only the search in the text. `ROUNDS`, `TOKENS` and
-//! `THREADS` in the environment choose other than 3, 128 and all; `METHODS` names those to run, such as
-//! `plain,goodput,chains,fixed 5` (`chains` is the default policy without siblings), and `TEMPERATURE` other than 0 draws the
-//! text by a seed, `PIPELINED` may be `always` or `never`, and `DEVICE` and `DRAFT_DEVICE` may be `cuda` or `metal`. A text
-//! ends where the model ends it; one of a few tokens says little. `EXPLAIN=1` adds where time went, in each method's first
-//! and last round, and what the policy knows of costs beside what they were; `EXPLAIN=2` every step of the default policy's first.
-//! `REHEARSE=0` leaves out what a device prepares at load.
+//! An exit adapter makes the target draft for itself; `-` leaves only the search in the text. A text ends where the model
+//! ends it; one of a few tokens says little. In the environment:
+//!
+//! - `ROUNDS`, `TOKENS`, `THREADS`: other than 3, 128 and all. `TEMPERATURE` other than 0 draws the text by a seed.
+//! - `METHODS`, such as `plain,goodput,chains,fixed 5`: `chains` is the default policy without siblings, `no lookup` without
+//!   the search in the text.
+//! - `PIPELINED`: `always` or `never`. `DEVICE`, `DRAFT_DEVICE`: `cuda` or `metal`.
+//! - `EXPLAIN=1` adds where time went in each method's first and last round, and what the policy knows of costs beside what
+//!   they were; `EXPLAIN=2` also every step of the default policy's first.
+//! - `REHEARSE=0` leaves out what a device prepares at load.
 //!
 //! Without prompts, paths are read from standard input, a line each, and each is answered by a line: tokens, and tokens per
 //! second of every method. `benches/peer_text.py` measures llama.cpp in between.
@@ -79,7 +82,7 @@ fn run(
         },
         speculation: method.speculation,
         client: None,
-        drafters: None,
+        drafters: Some([true, true, method.lookup]),
         draft_length: None,
         logprobs: None,
         draft_width: method.width,

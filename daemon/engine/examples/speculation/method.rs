@@ -11,6 +11,8 @@ pub(crate) struct Method {
     pub(crate) policy: Policy,
     /// Most siblings.
     pub(crate) width: Option<usize>,
+    /// Whether the text so far is searched.
+    pub(crate) lookup: bool,
 }
 
 /// Those that run where none is named.
@@ -22,6 +24,7 @@ pub(crate) fn method(name: &str) -> Result<Method, Box<dyn Error>> {
         "plain" => (false, Policy::Goodput, None),
         "goodput" => (true, Policy::Goodput, None),
         "chains" => (true, Policy::Goodput, Some(1)),
+        "no lookup" => (true, Policy::Goodput, None),
         "threshold" => (true, Policy::Threshold, None),
         other => {
             let length = other.strip_prefix("fixed ").and_then(|n| n.parse().ok());
@@ -34,5 +37,6 @@ pub(crate) fn method(name: &str) -> Result<Method, Box<dyn Error>> {
         speculation,
         policy,
         width,
+        lookup: name != "no lookup",
     })
 }

@@ -1,5 +1,8 @@
 //! Steps that are run at load, so that no request waits for what a device prepares when it first meets their shape.
 
+#[cfg(test)]
+mod tests;
+
 use std::time::{Duration, Instant};
 
 use super::{LanguageModel, ModelError, Row};
@@ -66,7 +69,7 @@ impl Rehearsal<'_> {
                     result = model.forward(&all[..rows], &want[..rows]).map(|_| ());
                     let took = (self.clock)() - started;
                     model.truncate(slot, context);
-                    if model.preparations() == prepared {
+                    if result.is_ok() && model.preparations() == prepared {
                         ready(rows, context, took);
                         break;
                     }

@@ -8,8 +8,10 @@ const SIBLINGS: usize = 4;
 const BINS: usize = 10;
 /// Bins of match length: 1, 2–3, 4–7, and so on.
 const MATCHES: usize = 6;
-/// Observations before a bin says anything.
-const PRIOR_W: f64 = 4.0;
+/// Observations that a drafter's confidence counts as where it is all that is known of its first token: drafts are mostly
+/// trained to be about as sure as they are right, which tells tokens apart before any history does.
+const CONFIDENCE_WEIGHT: f64 = 4.0;
+/// Observations before a bin says anything of a later sibling, which can only win where the first one loses.
 const LEAST_SAMPLES: f64 = 10.0;
 /// Observations that a bin of confidence remembers.
 const MEMORY: f64 = 100.0;
@@ -28,12 +30,12 @@ pub(super) struct Calibration {
 }
 
 impl Calibration {
-    /// Acceptance at this confidence, once enough was seen.
+    /// Acceptance at this confidence; of later siblings once enough was seen.
     #[must_use]
     pub(super) fn at(&self, sibling: usize, confidence: f64) -> Option<f64> {
         let rate = &self.bins[sibling.min(SIBLINGS - 1)][bin(confidence)];
-        (sibling == 0 || rate.samples() >= LEAST_SAMPLES)
-            .then(|| rate.with_prior(confidence, PRIOR_W))
+        let known = sibling == 0 || rate.samples() >= LEAST_SAMPLES;
+        known.then(|| rate.with_prior(confidence, CONFIDENCE_WEIGHT))
     }
 
     pub(super) fn observe(&mut self, sibling: usize, confidence: f64, accepted: bool) {
@@ -117,15 +119,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bins_need_samples_and_then_tell_sure_from_unsure_tokens() {
+    fn confidence_is_believed_until_bins_know_better() {
         let mut calibration = Calibration::default();
-        assert_eq!(calibration.at(0, 0.95), None);
+        assert_eq!(calibration.at(0, 0.95), Some(0.95));
+        assert_eq!(calibration.at(1, 0.95), None);
         for step in 0..200 {
             calibration.observe(0, 0.95, step % 10 != 0);
             calibration.observe(0, 0.25, step % 10 == 0);
         }
         assert!((calibration.at(0, 0.95).unwrap() - 0.9).abs() < 0.05);
         assert!((calibration.at(0, 0.25).unwrap() - 0.1).abs() < 0.05);
+        for _ in 0..30 {
+            calibration.observe(0, 0.55, false);
+        }
+        assert!(calibration.at(0, 0.55).unwrap() < 0.1);
         assert_eq!(calibration.at(1, 0.25), None);
     }
 

@@ -1,14 +1,8 @@
 //! What steps and draft rounds cost on this machine, measured as they run.
 
 use super::DraftKind;
-use super::curve::Curve;
+use super::surface::Surface;
 
-/// Attended positions of the first bucket; each further one has twice as many.
-const FIRST_POSITIONS: f64 = 256.0;
-/// Buckets: up to a million positions.
-const BUCKETS: usize = 13;
-/// A bucket whose share of a measurement is smaller learns nothing from it.
-const LEAST_SHARE: f64 = 0.1;
 /// Weight of the newest measurement of what catching up costs.
 const CATCH_UP_WEIGHT: f64 = 0.3;
 /// A draft round and a caught-up token before either was measured, in plain steps: the usual ratio of parameters, and
@@ -16,76 +10,8 @@ const CATCH_UP_WEIGHT: f64 = 0.3;
 const ROUND_PRIOR: f64 = 1.0 / 20.0;
 const CATCH_UP_PRIOR: f64 = 1.0 / 100.0;
 
-/// Seconds by rows and attended positions: curves at powers of two of the positions, linear between them.
-#[derive(Clone, Debug, Default)]
-struct Surface {
-    buckets: [Option<Box<Curve>>; BUCKETS],
-}
-
-/// The two buckets around so many positions, and the second one's share.
-fn locate(positions: usize) -> (usize, f64) {
-    let scaled = (positions as f64 / FIRST_POSITIONS).max(1.0);
-    let bucket = (scaled.log2().floor() as usize).min(BUCKETS - 2);
-    (bucket, (scaled / 2f64.powi(bucket as i32) - 1.0).min(1.0))
-}
-
-impl Surface {
-    fn nearest(&self, bucket: usize) -> Option<&Curve> {
-        let known = (0..BUCKETS).filter(|&other| self.buckets[other].is_some());
-        let nearest = known.min_by_key(|&other| other.abs_diff(bucket))?;
-        self.buckets[nearest].as_deref()
-    }
-
-    fn at(&self, rows: usize, positions: usize) -> Option<f64> {
-        let (bucket, share) = locate(positions);
-        let (low, high) = (self.nearest(bucket)?, self.nearest(bucket + 1)?);
-        Some((1.0 - share) * low.at(rows) + share * high.at(rows))
-    }
-
-    fn record(&mut self, rows: usize, positions: usize, seconds: f64) {
-        let estimate = self.at(rows, positions);
-        let (bucket, share) = locate(positions);
-        for (bucket, share) in [(bucket, 1.0 - share), (bucket + 1, share)] {
-            if share < LEAST_SHARE {
-                continue;
-            }
-            if self.buckets[bucket].is_none() {
-                // What is known of shorter or longer contexts is a better start than nothing.
-                let start = self.nearest(bucket).cloned().unwrap_or_else(Curve::new);
-                self.buckets[bucket] = Some(Box::new(start));
-            }
-            if let Some(curve) = &mut self.buckets[bucket] {
-                // Both ends of the line are off by the factor by which their mixture is.
-                let measured =
-                    estimate.map_or(seconds, |estimate| curve.at(rows) * seconds / estimate);
-                curve.record(rows, measured, (2.0 * share).min(1.0));
-            }
-        }
-    }
-
-    fn touch(&mut self, rows: usize, positions: usize) {
-        let (bucket, share) = locate(positions);
-        for (bucket, share) in [(bucket, 1.0 - share), (bucket + 1, share)] {
-            if let Some(curve) = self.buckets[bucket]
-                .as_mut()
-                .filter(|_| share >= LEAST_SHARE)
-            {
-                curve.touch(rows);
-            }
-        }
-    }
-
-    fn frontier(&self, positions: usize) -> usize {
-        let (bucket, _) = locate(positions);
-        self.nearest(bucket).map_or(0, Curve::frontier)
-    }
-
-    fn age(&self, rows: usize, positions: usize) -> (u32, u32) {
-        let (bucket, share) = locate(positions);
-        let bucket = if share > 0.5 { bucket + 1 } else { bucket };
-        self.nearest(bucket).map_or((0, 0), |curve| curve.age(rows))
-    }
-}
+/// What many rows may cost, in steps of one row, so that they cost hardly more.
+const FLAT: f64 = 1.2;
 
 /// What a step of so many rows takes, as measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -106,6 +32,7 @@ pub struct StepCost {
 #[derive(Clone, Debug, Default)]
 pub struct CostModel {
     steps: Surface,
+    /// In plain steps.
     rounds: [Surface; DraftKind::COUNT],
     catch_up: [Option<f64>; DraftKind::COUNT],
 }
@@ -114,37 +41,44 @@ impl CostModel {
     /// Takes a measured decoding step: the target's forward and what is done with it, without drafting. Steps that carry
     /// prompt chunks say nothing about decoding and must not be recorded.
     pub fn record_step(&mut self, rows: usize, positions: usize, seconds: f64) {
-        self.steps.record(rows, positions, seconds);
+        self.steps.record_settled(rows, positions, seconds);
     }
 
-    /// Takes note of a step whose time says nothing of the next of as many rows: the device prepared something on the way.
-    pub fn note_step(&mut self, rows: usize, positions: usize) {
-        self.steps.touch(rows, positions);
+    /// Takes a step whose time says nothing of the next of as many rows, since the device prepared something on the way:
+    /// that so many rows can be had, and where a device is never done preparing, the time too.
+    pub fn record_cold_step(&mut self, rows: usize, positions: usize, seconds: f64) {
+        self.steps.record_cold(rows, positions, seconds);
     }
 
     /// The steps measured so far, by positions, then by rows.
     #[must_use]
     pub fn measured_steps(&self) -> Vec<StepCost> {
-        let curves = self.steps.buckets.iter().enumerate();
-        curves
-            .filter_map(|(bucket, curve)| Some((bucket, curve.as_deref()?)))
-            .flat_map(|(bucket, curve)| {
-                let positions = (FIRST_POSITIONS * 2f64.powi(bucket as i32)) as usize;
-                curve
-                    .measured()
-                    .map(move |(rows, seconds, samples)| StepCost {
-                        positions,
-                        rows,
-                        seconds,
-                        samples,
-                    })
-            })
-            .collect()
+        let step = |(positions, rows, seconds, samples)| StepCost {
+            positions,
+            rows,
+            seconds,
+            samples,
+        };
+        self.steps.measured().map(step).collect()
     }
 
-    /// Takes a measured forward of a drafter over `rows` rows.
+    /// Takes a measured forward of a drafter over `rows` rows. It is kept in plain steps: a machine that became slower or
+    /// faster since the drafter was last used became so for both.
     pub fn record_round(&mut self, kind: DraftKind, rows: usize, positions: usize, seconds: f64) {
-        self.rounds[kind.index()].record(rows, positions, seconds);
+        let plain = self.step(1, positions);
+        self.rounds[kind.index()].record_settled(rows, positions, seconds / plain);
+    }
+
+    /// Takes a forward of a drafter during which its device prepared something, as [`Self::record_cold_step`] does.
+    pub fn record_cold_round(
+        &mut self,
+        kind: DraftKind,
+        rows: usize,
+        positions: usize,
+        seconds: f64,
+    ) {
+        let plain = self.step(1, positions);
+        self.rounds[kind.index()].record_cold(rows, positions, seconds / plain);
     }
 
     /// Takes what a drafter needed to take in tokens that it had missed.
@@ -163,18 +97,19 @@ impl CostModel {
         self.steps.at(rows, positions).unwrap_or(1.0)
     }
 
-    /// Most rows that a decoding step should have: half as many again as one was measured with. Kernels take rows in chunks,
-    /// so costs jump, and what lies far beyond the measured looks cheaper than it is.
+    /// Most rows that a decoding step should have: half as many again as one had, and twice as many while so many cost hardly
+    /// more than one, 4 at least. Kernels take rows in chunks, so costs jump, and what lies far beyond the measured looks
+    /// cheaper than it is; but a request is over in some fifty steps, which is few to find out that rows are free.
     #[must_use]
     pub fn most_rows(&self, positions: usize) -> usize {
         let frontier = self.steps.frontier(positions);
-        let flat = self.step(frontier.max(1), positions) < 1.2 * self.step(1, positions);
-        frontier
-            + if flat {
-                frontier.max(3)
-            } else {
-                (frontier / 2).max(1)
-            }
+        let is_flat = self.step(frontier, positions) < FLAT * self.step(1, positions);
+        let further = if is_flat {
+            frontier.max(3)
+        } else {
+            (frontier / 2).max(1)
+        };
+        frontier + further
     }
 
     /// Expected seconds of a drafter's forward; nothing for no rows, and for lookup.
@@ -183,10 +118,8 @@ impl CostModel {
         if rows == 0 || kind == DraftKind::Lookup {
             return 0.0;
         }
-        let prior = || ROUND_PRIOR * self.step(1, positions);
-        self.rounds[kind.index()]
-            .at(rows, positions)
-            .unwrap_or_else(prior)
+        let plain_steps = self.rounds[kind.index()].at(rows, positions);
+        plain_steps.unwrap_or(ROUND_PRIOR) * self.step(1, positions)
     }
 
     /// Expected seconds for a drafter to take in `tokens` tokens that it has missed.
@@ -270,6 +203,24 @@ mod tests {
                 .iter()
                 .any(|step| (step.positions, step.rows) == (512, 2))
         );
+    }
+
+    #[test]
+    fn what_is_prepared_once_is_no_cost_and_what_is_prepared_always_is() {
+        let mut costs = CostModel::default();
+        costs.record_step(1, 100, 1.0);
+        for _ in 0..3 {
+            costs.record_cold_step(4, 100, 9.0);
+            costs.record_cold_round(DraftKind::SelfDraft, 1, 100, 9.0);
+        }
+        assert!(costs.step(4, 100) < 1.5 && costs.most_rows(100) > 4);
+        assert!(costs.round(DraftKind::SelfDraft, 1, 100) < 0.1);
+        for _ in 0..3 {
+            costs.record_cold_step(4, 100, 9.0);
+            costs.record_cold_round(DraftKind::SelfDraft, 1, 100, 3.0);
+        }
+        assert!((costs.step(4, 100) - 9.0).abs() < 1e-9);
+        assert!((costs.round(DraftKind::SelfDraft, 1, 100) - 3.0).abs() < 1e-9);
     }
 
     #[test]

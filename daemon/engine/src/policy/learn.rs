@@ -4,7 +4,7 @@ use super::acceptance::{DEPTHS, PAIR_MEMORY, REQUEST_MEMORY};
 use super::probe::Use;
 use super::seat::Seat;
 use super::{
-    Controller, DraftKind, DraftState, Evidence, NodeOutcome, Outcome, Protection,
+    Controller, CostModel, DraftKind, DraftState, Evidence, NodeOutcome, Outcome, Protection,
     SpeculationStats, StepPlan, StepTimes,
 };
 
@@ -22,24 +22,31 @@ impl Controller {
         let went_ahead = plan.goes_ahead();
         // A step in which the draft went on says what that costs, and one that prepared those to come what that costs:
         // neither says what steps cost.
-        if !plan.prompt && times.cold {
-            self.costs.note_step(times.rows, plan.positions);
-        } else if !plan.prompt && !went_ahead {
-            self.costs
-                .record_step(times.rows, plan.positions, times.step());
+        if !plan.prompt && !went_ahead {
+            let record = match times.cold {
+                true => CostModel::record_cold_step,
+                false => CostModel::record_step,
+            };
+            record(&mut self.costs, times.rows, plan.positions, times.step());
         }
         for draft in times.drafts {
             let (rounds, rows) = plan.rounds.total(draft.kind);
-            if rounds > 0 && !draft.cold {
+            if rounds > 0 {
                 let seconds = draft.round_seconds / rounds as f64;
-                self.costs
-                    .record_round(draft.kind, rows.div_ceil(rounds), plan.positions, seconds);
+                let record = match draft.cold {
+                    true => CostModel::record_cold_round,
+                    false => CostModel::record_round,
+                };
+                let rows = rows.div_ceil(rounds);
+                record(&mut self.costs, draft.kind, rows, plan.positions, seconds);
             }
             let (tokens, seconds) = (draft.catch_up_tokens, draft.catch_up_seconds);
             self.costs.record_catch_up(draft.kind, tokens, seconds);
         }
         plan.plain = self.costs.step(plan.running, plan.positions);
-        if plan.drafts_with_model() && plan.is_governed() {
+        // What was prepared on the way would be taken for a loss by going on, or for one without.
+        let cold = times.cold || times.drafts.iter().any(|draft| draft.cold);
+        if plan.drafts_with_model() && plan.is_governed() && !cold {
             let round = plan.costs.round(DraftKind::Model, 1);
             let foreseen: usize = plan.seats.iter().map(|seat| seat.foreseen).sum();
             let saved = foreseen as f64 * round / plan.running.max(1) as f64;

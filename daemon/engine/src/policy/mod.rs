@@ -34,6 +34,7 @@ mod report;
 mod seat;
 mod state;
 mod stats;
+mod surface;
 #[cfg(test)]
 mod tests;
 mod window;

@@ -163,7 +163,7 @@ fn where_chains_are_asked_for_there_is_no_second_guess() {
         let mut dice = Dice(5);
         let mut torn = session(Policy::Goodput, [false, false, true]);
         (0..200).for_each(|_| {
-            torn.lookup(30, 0.6, &mut dice);
+            torn.lookup(30, 0.8, &mut dice);
         });
         torn.controller.set_policy(policy);
         torn.width = width;

@@ -4,6 +4,8 @@ mod bound;
 mod changing;
 mod exactness;
 mod lookup;
+mod replay;
+mod short_steps;
 mod sim;
 mod steady;
 mod width;
