@@ -87,7 +87,7 @@ impl Recorder {
         Ok(self.room.pointer + at as u64)
     }
 
-    /// Records a launch, unless there is nothing to do in it.
+    /// Records a launch.
     pub(super) fn launch<T: Copy>(
         &mut self,
         function: Function,
@@ -95,10 +95,6 @@ impl Recorder {
         block: usize,
         arguments: &T,
     ) {
-        // The driver refuses a launch of no rows.
-        if grid.contains(&0) {
-            return;
-        }
         self.now.launches.push(Launch {
             function,
             grid: grid.map(|extent| extent as u32),
