@@ -39,7 +39,7 @@ mod formats {
     }
 }
 
-/// Formats that candle's backend does not compute with.
+/// Formats that candle does not compute with: on Metal they are refused.
 mod rare_formats {
     use super::*;
 
