@@ -1,5 +1,5 @@
 //! The decoder against candle's own llama, and its caches against themselves, on the real models: by the reference backend, on
-//! the CPU, where both compute alike. `backend.rs` and `device.rs` hold devices against it.
+//! the CPU, where both compute alike. `backend` and `device` hold devices against it.
 
 mod common;
 

@@ -63,6 +63,10 @@ impl<B: Backend> Decoder<B> {
     }
 
     fn pass(&mut self, rows: &[Row], want: &[usize], fate: Fate) -> Result<&Logits, ModelError> {
+        if rows.is_empty() {
+            self.step.logits.reset(0, 0)?;
+            return Ok(&self.step.logits);
+        }
         let model = Model {
             backend: &self.backend,
             config: &self.config,

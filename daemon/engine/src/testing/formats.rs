@@ -5,8 +5,17 @@ use tandem_kernels::{Format, PackedMatrix};
 
 use super::TinyModel;
 
-/// Writes a model twice: with matrices of random blocks, each in the format that `format` chooses by its name, and with
-/// the floats that these stand for. Norms and biases are far enough from 1 and 0 to be missed.
+/// How the matrices of a random model are written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Weights {
+    /// As blocks of their formats.
+    Blocks,
+    /// As the floats that the blocks stand for, each off by this part of itself on average.
+    Floats(f32),
+}
+
+/// Writes a model whose matrices are random blocks, each in the format that `format` chooses by its name: the same model
+/// however it is written. Norms and biases are far enough from 1 and 0 to be missed.
 ///
 /// # Panics
 /// If a format's block does not divide a matrix's inputs.
@@ -14,22 +23,24 @@ pub fn in_formats(
     model: &TinyModel,
     vocabulary: usize,
     format: impl Fn(&str) -> Format,
-) -> [Vec<u8>; 2] {
-    [false, true].map(|as_floats| {
-        let mut random = Random(model.seed);
-        model.gguf_of(vocabulary, |name, shape| {
-            if let [inputs, outputs] = *shape {
-                let format = format(name);
-                let (blocks, weights) = random_matrix(format, outputs, inputs, &mut random);
-                return match as_floats {
-                    true => (Format::F32, bytes(&weights)),
-                    false => (format, blocks),
-                };
-            }
+    written: Weights,
+) -> Vec<u8> {
+    let (mut random, mut noise) = (Random(model.seed), Random(!model.seed));
+    model.gguf_of(vocabulary, |name, shape| {
+        let [inputs, outputs] = *shape else {
             let middle = if name.ends_with(".bias") { 0.0 } else { 1.0 };
             let values = (0..shape.iter().product()).map(|_| middle + 0.3 * random.normal());
-            (Format::F32, bytes(&values.collect::<Vec<_>>()))
-        })
+            return (Format::F32, bytes(values));
+        };
+        let format = format(name);
+        let (blocks, weights) = random_matrix(format, outputs, inputs, &mut random);
+        match written {
+            Weights::Blocks => (format, blocks),
+            Weights::Floats(off) => {
+                let weights = weights.iter().map(|x| x * (1.0 + off * noise.normal()));
+                (Format::F32, bytes(weights))
+            }
+        }
     })
 }
 
@@ -68,6 +79,6 @@ fn weights(format: Format, outputs: usize, inputs: usize, blocks: &[u8]) -> Vec<
     weights
 }
 
-fn bytes(values: &[f32]) -> Vec<u8> {
-    values.iter().flat_map(|x| x.to_le_bytes()).collect()
+fn bytes(values: impl Iterator<Item = f32>) -> Vec<u8> {
+    values.flat_map(f32::to_le_bytes).collect()
 }

@@ -6,7 +6,7 @@ mod rows;
 mod tokenizers;
 
 pub use crate::synthetic::{GgufWriter, TinyModel, tiny};
-pub use formats::{in_formats, random_matrix};
+pub use formats::{Weights, in_formats, random_matrix};
 pub use invariance::invariance;
 pub use rows::{chain, forward, load};
 pub use tandem_kernels::Format;
