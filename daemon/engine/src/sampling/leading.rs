@@ -1,6 +1,7 @@
 //! What a distribution looks like before anything is drawn from it: its likeliest tokens and how likely they are.
 
 use super::math;
+use super::wide::wide;
 use crate::TokenId;
 
 /// Tokens told apart.
@@ -19,25 +20,22 @@ pub(crate) struct Leading {
 impl Leading {
     /// Looks at a row, at least [`MOST`] long. NaN counts as negative infinity.
     pub(crate) fn of(logits: &[f32]) -> Self {
-        let mut top = [(f32::NEG_INFINITY, 0); MOST];
-        for (start, block) in (0..).step_by(64).zip(logits.chunks(64)) {
-            // Few blocks have anything to add, and a maximum vectorizes.
-            if math::max(block) <= top[MOST - 1].0 {
-                continue;
+        let top = wide(|| {
+            let mut top = [(f32::NEG_INFINITY, 0); MOST];
+            for (start, block) in (0..).step_by(64).zip(logits.chunks(64)) {
+                // Few blocks have anything to add, and a maximum vectorizes.
+                if math::max_inline(block) <= top[MOST - 1].0 {
+                    continue;
+                }
+                for (index, &logit) in (start..).zip(block) {
+                    insert(&mut top, logit, index);
+                }
             }
-            for (index, &logit) in (start..).zip(block) {
-                insert(&mut top, logit, index);
-            }
-        }
+            top
+        });
         let peak = top[0].0;
-        let sum: f64 = match peak.is_finite() {
-            true => logits
-                .chunks(64)
-                .map(|block| {
-                    let weights = block.iter().map(|&x| math::exp_nonpositive(x - peak));
-                    f64::from(weights.sum::<f32>())
-                })
-                .sum(),
+        let sum = match peak.is_finite() {
+            true => math::sum_exp(logits, peak),
             false => 1.0,
         };
         let prob = |(logit, _): (f32, TokenId)| {

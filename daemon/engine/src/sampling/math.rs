@@ -2,13 +2,15 @@
 //!
 //! The system's `exp` and `ln` differ between libc versions in the last place, and a last place can decide a draw. These
 //! use only additions, multiplications, divisions and bit patterns, which IEEE 754 fixes and Rust never fuses. They also
-//! vectorize, which calls into libc do not.
+//! vectorize, which calls into libc do not: `wide` has them compiled for the vectors that there are.
+
+use super::wide::wide;
 
 /// Independent accumulators of a reduction; fixed, so that the order of additions is.
 const LANES: usize = 8;
 
 /// e^x for x ≤ 0, within 2e-7 of the true value relatively; 0 below -87 and for NaN.
-#[inline]
+#[inline(always)]
 pub(crate) fn exp_nonpositive(x: f32) -> f32 {
     // Adding 1.5·2²³ rounds to a whole number and leaves that number in the low bits.
     const ROUND: f32 = 12_582_912.0;
@@ -59,6 +61,11 @@ pub(crate) fn neg_ln_one_minus(w: f64) -> f64 {
 
 /// Sum in 64-bit arithmetic, in a fixed order.
 pub(crate) fn sum<W: Copy + Into<f64>>(values: &[W]) -> f64 {
+    wide(|| sum_inline(values))
+}
+
+#[inline(always)]
+fn sum_inline<W: Copy + Into<f64>>(values: &[W]) -> f64 {
     let mut lanes = [0.0; LANES];
     let chunks = values.chunks_exact(LANES);
     let rest: f64 = chunks.remainder().iter().map(|&value| value.into()).sum();
@@ -70,8 +77,45 @@ pub(crate) fn sum<W: Copy + Into<f64>>(values: &[W]) -> f64 {
     lanes.iter().sum::<f64>() + rest
 }
 
+/// The sum of e^(x - peak) over values none of which is above `peak`, in a fixed order.
+pub(crate) fn sum_exp(values: &[f32], peak: f32) -> f64 {
+    /// Values whose sum is kept in 32 bits.
+    const BLOCK: usize = 512;
+    wide(|| {
+        let mut total = 0.0;
+        for block in values.chunks(BLOCK) {
+            let mut lanes = [0.0_f32; 2 * LANES];
+            let chunks = block.chunks_exact(2 * LANES);
+            let rest = chunks.remainder().iter();
+            let rest: f32 = rest.map(|&x| exp_nonpositive(x - peak)).sum();
+            for chunk in chunks {
+                for (lane, &x) in lanes.iter_mut().zip(chunk) {
+                    *lane += exp_nonpositive(x - peak);
+                }
+            }
+            total += f64::from(lanes.iter().sum::<f32>() + rest);
+        }
+        total
+    })
+}
+
+/// Turns values into e^((x - peak) * factor).
+pub(crate) fn exp_all(values: &mut [f32], peak: f32, factor: f32) {
+    wide(|| {
+        for value in values {
+            *value = exp_nonpositive((*value - peak) * factor);
+        }
+    });
+}
+
 /// Largest value, NaN aside; negative infinity when there is none.
 pub(crate) fn max(values: &[f32]) -> f32 {
+    wide(|| max_inline(values))
+}
+
+/// [`max`], for code that is compiled for wide vectors as a whole.
+#[inline(always)]
+pub(super) fn max_inline(values: &[f32]) -> f32 {
     let greater = |a: f32, b: f32| if b > a { b } else { a };
     let mut lanes = [f32::NEG_INFINITY; 2 * LANES];
     let chunks = values.chunks_exact(2 * LANES);
@@ -91,13 +135,16 @@ pub(crate) fn max(values: &[f32]) -> f32 {
 pub(crate) fn argmax(values: &[f32]) -> usize {
     /// Whose maximum is found at once; only the winning block is searched for its place.
     const BLOCK: usize = 1024;
-    let (mut largest, mut start) = (f32::NEG_INFINITY, 0);
-    for (number, block) in values.chunks(BLOCK).enumerate() {
-        let candidate = max(block);
-        if candidate > largest {
-            (largest, start) = (candidate, number * BLOCK);
+    let (largest, start) = wide(|| {
+        let (mut largest, mut start) = (f32::NEG_INFINITY, 0);
+        for (number, block) in values.chunks(BLOCK).enumerate() {
+            let candidate = max_inline(block);
+            if candidate > largest {
+                (largest, start) = (candidate, number * BLOCK);
+            }
         }
-    }
+        (largest, start)
+    });
     if largest == f32::NEG_INFINITY {
         return 0;
     }

@@ -20,6 +20,7 @@ mod sampler;
 #[cfg(test)]
 mod tests;
 mod truncate;
+mod wide;
 
 pub(crate) use chance::Chance;
 #[cfg(test)]

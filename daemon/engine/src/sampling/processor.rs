@@ -100,9 +100,7 @@ fn softmax(row: &mut Distribution, temperature: f32) -> bool {
     }
     // Bounded, so that a distance of 0 stays 0 at the smallest temperatures.
     let inverse = 1.0 / temperature.max(1e-30);
-    for logit in &mut row.weights {
-        *logit = math::exp_nonpositive((*logit - largest) * inverse);
-    }
+    math::exp_all(&mut row.weights, largest, inverse);
     row.total = math::sum(&row.weights);
     true
 }
