@@ -30,16 +30,25 @@ pub(super) fn lead(seat: &Seat) -> Option<DraftKind> {
     })
 }
 
-/// Best expected speed of a batch of `running` requests in which one of them drafts with `kind`, over its plain speed.
+/// Best expected speed of a batch of `running` requests over its plain speed where a request like this one drafts with
+/// `kind`, or where all do: one alone seldom pays for a round that they could share.
 pub(super) fn outlook(costs: &Costs, seat: &Seat, kind: DraftKind, running: usize) -> f64 {
+    let alone = outlook_of(costs, seat, kind, running, 1);
+    alone.max(outlook_of(costs, seat, kind, running, running))
+}
+
+/// The same where `drafting` of them draft.
+fn outlook_of(costs: &Costs, seat: &Seat, kind: DraftKind, running: usize, drafting: usize) -> f64 {
     let view = &seat.views[kind.index()];
     let (plain_tokens, plain_seconds) = (running as f64, costs.step(0));
     let (mut tokens, mut seconds, mut survival, mut best) = (plain_tokens, plain_seconds, 1.0, 0.0);
-    for depth in 0..DEPTHS.min(seat.left(0)).min(costs.known_rows()) {
+    let deepest = costs.known_rows() / drafting.max(1);
+    for depth in 0..DEPTHS.min(seat.left(0)).min(deepest) {
         survival *= view.rate(depth) * view.offered;
-        tokens += survival;
-        seconds += costs.round(kind, 1);
-        let rate = tokens / (seconds + costs.step(depth + 1) - plain_seconds);
+        tokens += drafting as f64 * survival;
+        seconds += costs.round(kind, drafting);
+        let rows = drafting * (depth + 1);
+        let rate = tokens / (seconds + costs.step(rows) - plain_seconds);
         best = f64::max(best, rate);
     }
     best * plain_seconds / plain_tokens.max(1.0)

@@ -111,6 +111,29 @@ fn requests_that_all_gain_draft_together() {
 }
 
 #[test]
+fn a_round_that_does_not_pay_for_one_request_pays_for_eight() {
+    // A step of a GPU: rows of the same group of eight are nearly free.
+    fn grouped(rows: usize) -> f64 {
+        [1.0, 1.1, 1.3, 1.65, 1.75, 2.1, 2.5, 2.7, 2.8][rows.div_ceil(8).min(8)]
+    }
+    let mut controller = controller(Policy::Goodput);
+    for rows in 1..=17 {
+        controller.rehearsed(rows, 100, grouped(rows));
+    }
+    let mut texts: Vec<Text<'_>> = (0..8)
+        .map(|_| Text {
+            behind: 60,
+            ..text(256, |_| 0.7)
+        })
+        .collect();
+    let machine = machine(grouped, 0.1);
+    run(&mut controller, &machine, &mut texts, &mut Dice(6));
+    for text in &texts {
+        assert!(text.speedup() > 1.15, "{}", text.speedup());
+    }
+}
+
+#[test]
 fn a_drafter_that_never_pays_is_parked() {
     let bad = single(Policy::Goodput, steep, text(1500, |_| 0.1));
     assert!(bad.state.tracks[0].probe.parked());

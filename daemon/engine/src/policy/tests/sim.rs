@@ -70,6 +70,8 @@ pub(super) struct Text<'a> {
     pub(super) acceptance: Box<dyn Fn(usize) -> f64 + 'a>,
     pub(super) confidence: Option<Box<dyn Fn(usize) -> f64 + 'a>>,
     pub(super) length: usize,
+    /// Tokens that the draft has yet to take in before it can draft, each a hundredth of a plain step.
+    pub(super) behind: usize,
     pub(super) policy: Option<Policy>,
     pub(super) state: DraftState,
     pub(super) tokens: usize,
@@ -92,6 +94,7 @@ pub(super) fn text<'a>(length: usize, acceptance: impl Fn(usize) -> f64 + 'a) ->
         acceptance: Box::new(acceptance),
         confidence: None,
         length,
+        behind: 0,
         policy: None,
         state: DraftState::default(),
         tokens: 0,
@@ -162,14 +165,14 @@ fn step(
         state: &text.state,
         kinds: [true, false, false],
         remaining: text.length - text.tokens,
-        behind: [0; DraftKind::COUNT],
+        behind: [text.behind, 0, 0],
         policy: text.policy,
         width: None,
     });
     controller.plan(plan, batch, candidates);
     let factor = (machine.drift)(now) * (1.0 + machine.noise * (dice.roll() - 0.5));
     let (mut drafts, mut open) = (vec![Vec::new(); running.len()], vec![1.0; running.len()]);
-    let (mut rounds, mut depth) = (0, 0);
+    let (mut rounds, mut depth, mut taken_in) = (0, 0, 0);
     // All chains grow by one token a round.
     loop {
         let growing: Vec<usize> = (0..running.len())
@@ -181,6 +184,7 @@ fn step(
         }
         rounds += 1;
         for i in growing {
+            taken_in += std::mem::take(&mut running[i].behind);
             let confidence = running[i]
                 .confidence
                 .as_ref()
@@ -202,8 +206,8 @@ fn step(
         drafts: &[DraftTime {
             kind: DraftKind::Model,
             round_seconds,
-            catch_up_tokens: 0,
-            catch_up_seconds: 0.0,
+            catch_up_tokens: taken_in,
+            catch_up_seconds: 0.01 * taken_in as f64 * factor,
             cold: false,
         }],
         verify,
