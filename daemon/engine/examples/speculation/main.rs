@@ -63,12 +63,17 @@ fn draft(path: &str) -> Result<DraftSource, Box<dyn Error>> {
     })
 }
 
-/// Seconds per token, the steps, and what it cost.
-fn run(
-    engine: &mut Engine,
-    prompt: &[TokenId],
-    method: &Method,
-) -> Result<(f64, Answer, RequestStats, Vec<TokenId>), Box<dyn Error>> {
+/// One run.
+struct Run {
+    /// Per token.
+    seconds: f64,
+    answer: Answer,
+    stats: RequestStats,
+    tokens: Vec<TokenId>,
+}
+
+/// Decodes a prompt.
+fn run(engine: &mut Engine, prompt: &[TokenId], method: &Method) -> Result<Run, Box<dyn Error>> {
     let request = Request {
         prompt: prompt.to_vec(),
         sampling: SamplingParams {
@@ -107,8 +112,12 @@ fn run(
                 Output::Finished { stats, .. } => {
                     let (start, before) = first.ok_or("a request without tokens")?;
                     answer.seconds = start.elapsed().as_secs_f64();
-                    let each = answer.seconds / (tokens.len() - before) as f64;
-                    return Ok((each, answer, stats, tokens));
+                    return Ok(Run {
+                        seconds: answer.seconds / (tokens.len() - before) as f64,
+                        answer,
+                        stats,
+                        tokens,
+                    });
                 }
             }
         }
@@ -253,13 +262,14 @@ fn measure(
     for _ in 0..number("ROUNDS", 3) {
         for (index, method) in methods.iter().enumerate() {
             engine.set_policy(method.policy);
-            let (took, answer, spent, tokens) = run(engine, &prompt, method)?;
-            seconds[index].push(took);
-            answers[index].push(answer);
+            let run = run(engine, &prompt, method)?;
+            let tokens = run.tokens;
+            seconds[index].push(run.seconds);
+            answers[index].push(run.answer);
             match &*method.name {
                 "plain" => plain = tokens,
                 name if tokens != plain => return Err(format!("{name} changed the text").into()),
-                "goodput" => stats = spent,
+                "goodput" => stats = run.stats,
                 _ => {}
             }
         }

@@ -3,7 +3,9 @@
 //!
 //! The [`Controller`] knows what steps and rounds cost ([`CostModel`]) and how well drafts of the pair did. Each step it
 //! makes a [`StepPlan`], which answers drafters token by token: whether another round pays, and whether a token is worth
-//! verifying. After the step it learns, and books each request's [`Ledger`], which bounds what speculation may lose.
+//! verifying. After the step it learns, and books each request's [`Ledger`], which bounds what speculation may lose. Time in
+//! which a device prepared what later steps find done ([`StepTimes::cold`]) is booked like any other, and taken for a cost
+//! only where it never ends.
 //! This module must not know models, tokens, caches or the clock: seconds come in as numbers.
 //!
 //! # What a plan may depend on

@@ -6,11 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::driver::Gpu;
 use crate::backend::BackendError;
 
-/// Free pieces by size and address.
-type Free = BTreeMap<usize, BTreeSet<u64>>;
+/// A piece of memory by when it was allocated, and its address.
+type Piece = (u64, u64);
+
+/// Free pieces by size.
+type Free = BTreeMap<usize, BTreeSet<Piece>>;
 
 /// Where activations come from and go back to. The stream runs in the order of the calls, so a piece can be handed out
-/// again at once. The lowest address goes first: equal steps get equal addresses.
+/// again at once. The oldest goes first: equal steps get equal addresses, also when other steps have needed more pieces since,
+/// which may well lie at lower addresses.
 #[derive(Debug)]
 pub(super) struct Pool {
     gpu: Arc<Gpu>,
@@ -23,8 +27,8 @@ pub(super) struct Buffer {
     pub(super) pointer: u64,
     pub(super) bytes: usize,
     gpu: Arc<Gpu>,
-    /// Where it goes when it is dropped; `None`: back to the device.
-    pool: Option<Arc<Pool>>,
+    /// Where it goes when it is dropped, and when it was allocated there; `None`: back to the device.
+    pool: Option<(Arc<Pool>, u64)>,
 }
 
 impl Pool {
@@ -41,15 +45,18 @@ impl Pool {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let known = free.get_mut(&bytes).and_then(BTreeSet::pop_first);
         drop(free);
-        let pointer = match known {
-            Some(pointer) => pointer,
-            None => self.gpu.allocate(bytes)?,
+        let (age, pointer) = match known {
+            Some(piece) => piece,
+            None => {
+                let pointer = self.gpu.allocate(bytes)?;
+                (self.gpu.allocations(), pointer)
+            }
         };
         Ok(Buffer {
             pointer,
             bytes,
             gpu: Arc::clone(&self.gpu),
-            pool: Some(Arc::clone(self)),
+            pool: Some((Arc::clone(self), age)),
         })
     }
 }
@@ -57,7 +64,7 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         let free = self.free.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for pointer in free.values().flatten() {
+        for (_, pointer) in free.values().flatten() {
             self.gpu.free(*pointer);
         }
     }
@@ -85,9 +92,11 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         match &self.pool {
-            Some(pool) => {
+            Some((pool, age)) => {
                 let mut free = pool.free.lock().unwrap_or_else(PoisonError::into_inner);
-                free.entry(self.bytes).or_default().insert(self.pointer);
+                free.entry(self.bytes)
+                    .or_default()
+                    .insert((*age, self.pointer));
             }
             None => self.gpu.free(self.pointer),
         }

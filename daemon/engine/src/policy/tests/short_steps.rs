@@ -8,7 +8,7 @@ use crate::policy::{Controller, Policy};
 const GOODPUT: Method = (None, None);
 const PLAIN: Method = (Some(Policy::Fixed(0)), None);
 /// Milliseconds that the first and the second step of a shape take longer.
-const COLD: [f64; 2] = [0.3, 2.0];
+const COLD: [f64; 2] = [1.5, 1.5];
 
 /// A factor on the time of one row, between measured ones.
 fn between(points: &[(usize, f64)], rows: usize) -> f64 {
@@ -18,24 +18,26 @@ fn between(points: &[(usize, f64)], rows: usize) -> f64 {
     y0 + (y1 - y0) * (rows as f64 - x0 as f64) / (x1 - x0) as f64
 }
 
-/// Milliseconds of a target of 6.9 billion parameters on an H200, as `docs/gpu.md` has them, and of the host's part.
+/// Milliseconds of a target of 6.9 billion parameters on an H200, and of the host's part.
 fn target(rows: usize) -> f64 {
     let points = [
         (1, 1.0),
         (2, 1.01),
         (4, 1.05),
-        (8, 1.1),
-        (16, 1.44),
-        (32, 2.25),
-        (64, 3.61),
+        (8, 1.09),
+        (9, 1.22),
+        (16, 1.32),
+        (17, 1.6),
+        (32, 1.8),
+        (64, 2.9),
     ];
-    2.54 * between(&points, rows) + 0.04 * rows as f64
+    1.98 * between(&points, rows) + 0.02 * rows as f64
 }
 
 /// The same of a draft of 20 million.
 fn draft(rows: usize) -> f64 {
-    let points = [(1, 1.0), (2, 1.02), (4, 1.08), (8, 1.21), (16, 1.49)];
-    0.13 * between(&points, rows) + 0.1 * rows as f64
+    let points = [(1, 1.0), (2, 1.12), (4, 1.19), (8, 1.34), (16, 1.75)];
+    0.103 * between(&points, rows) + 0.06 * rows as f64
 }
 
 fn device(cold: [f64; 2], noise: f64) -> Device {
