@@ -119,6 +119,7 @@ mod extents {
     cases! {
         one_head_of_256: of(256, 512, 1, 1), |_| Format::F16;
         seven_heads_share_a_key: of(224, 448, 14, 2), |_| Format::F16;
+        twenty_heads_share_a_key: of(160, 320, 20, 1), |_| Format::F16;
         as_many_keys_as_heads: of(96, 192, 12, 12), |_| Format::F16;
         three_heads_of_128: of(384, 512, 3, 1), |_| Format::F16;
         half_a_step_of_inputs_q4_0: of(96, 160, 4, 2), |_| Format::Q4_0;
@@ -130,24 +131,33 @@ mod extents {
     }
 }
 
-/// So many outputs that a device's larger shapes of products are chosen.
+/// So many outputs that a device's larger shapes of products are chosen: on GPUs of about 130 multiprocessors these two sizes,
+/// and the small ones above, come by all shapes of the `cuda` backend.
 mod many_outputs {
     use super::*;
 
-    const WIDE: Case = Case {
-        model: TinyModel {
-            layers: 1,
-            inner: 4096,
-            ..LLAMA
-        },
-        vocabulary: 8195,
-        prompt: 270,
-    };
+    const fn of(inner: usize, vocabulary: usize) -> Case {
+        Case {
+            vocabulary,
+            ..Case::of(TinyModel {
+                layers: 1,
+                inner,
+                ..LLAMA
+            })
+        }
+    }
+
+    const MOST: Case = of(6144, 8195);
+    const MORE: Case = of(512, 3000);
 
     cases! {
-        q4_0: WIDE, |_| Format::Q4_0;
-        q4_1: WIDE, |_| Format::Q4_1;
-        q8_0: WIDE, |_| Format::Q8_0;
-        f16: WIDE, |_| Format::F16;
+        most_q4_0: MOST, |_| Format::Q4_0;
+        most_q4_1: MOST, |_| Format::Q4_1;
+        most_q8_0: MOST, |_| Format::Q8_0;
+        most_f16: MOST, |_| Format::F16;
+        more_q4_0: MORE, |_| Format::Q4_0;
+        more_q4_1: MORE, |_| Format::Q4_1;
+        more_q8_0: MORE, |_| Format::Q8_0;
+        more_f16: MORE, |_| Format::F16;
     }
 }
