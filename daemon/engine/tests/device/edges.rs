@@ -40,16 +40,17 @@ fn a_step_that_fails_leaves_nothing_behind() {
     let slot = device.open().expect("a cache");
     let expected = chain(&mut *device, slot, &tokens, 1).expect("it runs");
     device.truncate(slot, 30);
-    // A root, and a branch of 1,700 rows beside it, each of which sees all above it.
-    let rows: Vec<Row> = (0..1700)
-        .map(|at: usize| Row {
+    // Two branches of rows that see all above them.
+    const LONG: usize = 1900;
+    let rows: Vec<Row> = (0..2 * LONG)
+        .map(|at| Row {
             slot,
             token: 3,
-            parent: at.checked_sub(1).filter(|parent| *parent > 0),
+            parent: at.checked_sub(1).filter(|_| at != LONG),
         })
         .collect();
-    for _ in 0..3 {
-        match device.grow(&rows, &[1699]) {
+    for _ in 0..2 {
+        match device.grow(&rows, &[2 * LONG - 1]) {
             Ok(logits) => assert!(logits.row(0).iter().all(|x| x.is_finite())),
             Err(error) => assert!(error.to_string().contains("bytes"), "{error}"),
         }
