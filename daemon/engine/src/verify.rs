@@ -16,7 +16,7 @@ mod tests;
 use std::sync::Arc;
 
 use crate::TokenId;
-use crate::sampling::{Distribution, Sampler, Source};
+use crate::sampling::{Distribution, LogitsRow, Sampler, Source};
 
 /// One drafted token.
 #[derive(Clone, Debug)]
@@ -130,12 +130,13 @@ impl Draft {
 ///
 /// `logits(None)` is the row after the committed tokens, `logits(Some(i))` the row of node `i`; only rows on the accepted
 /// path are asked for. `position` is the absolute index of the first token to be chosen.
-pub fn verify<'a>(
+pub fn verify<'a, R: Into<LogitsRow<'a>>>(
     draft: &Draft,
     sampler: &mut Sampler,
     position: usize,
-    logits: impl FnMut(Option<usize>) -> &'a [f32],
+    mut logits: impl FnMut(Option<usize>) -> R,
 ) -> Verdict {
+    let logits = |node| logits(node).into();
     let Sampler {
         processor,
         source,
@@ -177,8 +178,8 @@ enum Choice {
 /// Follows the choices of `choose` (row, accepted tokens, children) from the root until one is not a child.
 fn walk<'a>(
     draft: &Draft,
-    mut logits: impl FnMut(Option<usize>) -> &'a [f32],
-    mut choose: impl FnMut(&[f32], &[TokenId], &[usize]) -> Choice,
+    mut logits: impl FnMut(Option<usize>) -> LogitsRow<'a>,
+    mut choose: impl FnMut(LogitsRow<'a>, &[TokenId], &[usize]) -> Choice,
 ) -> Verdict {
     let (mut accepted, mut drafted, mut children) = (Vec::new(), Vec::new(), Vec::new());
     loop {

@@ -1,14 +1,19 @@
-//! Logits on the host.
+//! Logits for the host.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use super::BackendError;
+use crate::sampling::{Leading, LogitsRow, Rest};
 
-/// Memory of a backend's own in which logits arrive.
+/// Logits that a device keeps until they are read.
 pub(super) trait Arrivals: Debug + Send + Sync {
-    /// What arrived, and more that is left over.
+    /// All of them, row after row, fetched when this is first called; none where that failed.
     fn floats(&self) -> &[f32];
+    /// What leads in a row.
+    fn leading(&self, row: usize) -> &Leading;
+    /// Why fetching failed, where it did.
+    fn failure(&self) -> Option<BackendError>;
 }
 
 /// Logits of some rows, row-major `[rows, vocabulary]`; a buffer to be used again and again.
@@ -16,7 +21,7 @@ pub(super) trait Arrivals: Debug + Send + Sync {
 pub struct Logits {
     /// As many as ever were needed.
     values: Vec<f32>,
-    /// Where the backend has them; `None`: in `values`.
+    /// Where a device has them; `None`: in `values`.
     lent: Option<Arc<dyn Arrivals>>,
     rows: usize,
     vocabulary: usize,
@@ -44,27 +49,58 @@ impl Logits {
         Ok(&mut self.values[..len])
     }
 
-    /// Takes logits where they are; the backend gets its memory back with the next reset.
+    /// Takes logits where they are; the device gets its memory back with the next reset.
     #[cfg_attr(
         not(feature = "cuda"),
-        expect(dead_code, reason = "for devices that have such memory")
+        expect(dead_code, reason = "for devices that keep logits")
     )]
     pub(super) fn lend(&mut self, rows: usize, vocabulary: usize, values: Arc<dyn Arrivals>) {
         (self.rows, self.vocabulary) = (rows, vocabulary);
         self.lent = Some(values);
     }
 
-    /// The logits of the `row`-th row asked for.
+    /// The logits of the `row`-th row asked for. A device may still have them: then all rows are fetched.
     ///
     /// # Panics
     /// If fewer rows were asked for.
     #[must_use]
     pub fn row(&self, row: usize) -> &[f32] {
         assert!(row < self.rows, "row {row} of {} logits", self.rows);
-        let values = self
-            .lent
-            .as_ref()
-            .map_or(&self.values[..], |lent| lent.floats());
-        &values[row * self.vocabulary..(row + 1) * self.vocabulary]
+        let values = match &self.lent {
+            Some(lent) => lent.floats(),
+            None => &self.values,
+        };
+        values
+            .get(row * self.vocabulary..(row + 1) * self.vocabulary)
+            .unwrap_or_default()
+    }
+
+    /// The same, of which only what is read is fetched.
+    ///
+    /// # Panics
+    /// If fewer rows were asked for.
+    #[must_use]
+    pub fn at(&self, row: usize) -> LogitsRow<'_> {
+        match &self.lent {
+            Some(lent) => LogitsRow::told(lent.leading(row), self, row),
+            None => self.row(row).into(),
+        }
+    }
+
+    /// Whether all that was read of them had arrived; what was read after a failure is empty.
+    ///
+    /// # Errors
+    /// What the device said.
+    pub fn arrived(&self) -> Result<(), BackendError> {
+        match self.lent.as_ref().and_then(|lent| lent.failure()) {
+            Some(failure) => Err(failure),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Rest for Logits {
+    fn values(&self, row: usize) -> &[f32] {
+        self.row(row)
     }
 }

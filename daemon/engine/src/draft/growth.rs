@@ -7,10 +7,10 @@ use super::distributions::Distributions;
 use super::model::Foreseen;
 use super::proposal::Origin;
 use crate::TokenId;
-use crate::backend::Logits;
+use crate::backend::{BackendError, Logits};
 use crate::model::{Row, Slot};
 use crate::policy::{DraftKind, Evidence, StepPlan};
-use crate::sampling::{Distribution, LEADING, Leading};
+use crate::sampling::{Distribution, LEADING, Leading, LogitsRow};
 
 /// A place whose continuation the next forward tells.
 #[derive(Clone, Copy, Debug)]
@@ -51,12 +51,12 @@ impl Open {
         kind: DraftKind,
         plan: &mut StepPlan,
         request: &mut DraftRequest<'_>,
-        logits: &[f32],
+        logits: LogitsRow<'_>,
         distributions: &mut Distributions,
         next: &mut Vec<Self>,
     ) {
         // All of this is known before anything is drawn: see `policy` for why it must be.
-        let leading = Leading::of(logits);
+        let leading = logits.leading();
         let mut survivals = [0.0; LEADING];
         let mut count = 0;
         while count < LEADING {
@@ -117,11 +117,12 @@ pub(super) fn expand_all(
     logits: &Logits,
     distributions: &mut Distributions,
     next: &mut Vec<Open>,
-) {
+) -> Result<(), BackendError> {
     for (row, place) in places.iter().enumerate() {
         let request = &mut requests[place.request];
-        place.expand(kind, plan, request, logits.row(row), distributions, next);
+        place.expand(kind, plan, request, logits.at(row), distributions, next);
     }
+    logits.arrived()
 }
 
 /// Offers what may follow `place`, as far down as that was computed ahead: `branch` begins with what follows the place, and
@@ -138,7 +139,7 @@ pub(super) fn expand_foreseen(
     let request = &mut requests[place.request];
     for (index, here) in branch.iter().enumerate() {
         let first = next.len();
-        place.expand(kind, plan, request, &here.logits, distributions, next);
+        place.expand(kind, plan, request, here.logits.row(), distributions, next);
         let nodes = &request.proposal.draft().nodes;
         let is_fed = |child: &Open| {
             let token = child.node.map(|node| nodes[node].token);

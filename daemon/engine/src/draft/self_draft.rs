@@ -80,7 +80,7 @@ impl Drafter for SelfDrafter {
             let logits = target.early(&rows, &want, self.exit)?;
             let pool = &mut self.distributions;
             let mut next = Vec::new();
-            expand_all(kind, plan, requests, &places, logits, pool, &mut next);
+            expand_all(kind, plan, requests, &places, logits, pool, &mut next)?;
             let slot = |request: usize| requests[request].slot;
             next_round(kind, plan, requests, &mut next, &mut fed, slot, &mut rows);
             for place in &next {

@@ -6,7 +6,7 @@ use super::{Engine, StepError, ahead};
 use crate::draft::Proposal;
 use crate::model::{ModelError, Row, Slot};
 use crate::policy::{DraftTime, NodeOutcome, StepPlan};
-use crate::sampling::{MAX_TOP_LOGPROBS, TokenLogprobs};
+use crate::sampling::{LogitsRow, MAX_TOP_LOGPROBS, TokenLogprobs};
 use crate::sequence::Sequence;
 use crate::verify::{Draft, Verdict, verify};
 use crate::{FinishReason, Output};
@@ -98,7 +98,7 @@ impl Engine {
         for share in step.shares.iter_mut().filter(|share| share.complete) {
             let sequence = &mut self.running[share.index];
             let row = |node: Option<usize>| {
-                logits.row(share.first_logits + node.map_or(0, |node| node + 1))
+                logits.at(share.first_logits + node.map_or(0, |node| node + 1))
             };
             let (sampler, position) = (&mut sequence.sampler, sequence.tokens.len());
             let verdict = verify(share.proposal.draft(), sampler, position, row);
@@ -107,6 +107,7 @@ impl Engine {
             }
             share.verdict = Some(verdict);
         }
+        logits.arrived()?;
         let accepted = clock();
         let cold = self.target.preparations() > prepared;
         if let Some((index, error)) = lost {
@@ -203,7 +204,7 @@ fn logprobs<'a>(
     draft: &Draft,
     verdict: &Verdict,
     top: usize,
-    row: impl Fn(Option<usize>) -> &'a [f32],
+    row: impl Fn(Option<usize>) -> LogitsRow<'a>,
 ) -> Vec<TokenLogprobs> {
     let path = verdict.accepted.iter();
     let chosen = path.clone().map(|node| draft.nodes[*node].token);
@@ -211,7 +212,9 @@ fn logprobs<'a>(
     chosen
         .chain([verdict.next])
         .zip(after)
-        .map(|(token, node)| TokenLogprobs::of(row(node), token, top.min(MAX_TOP_LOGPROBS)))
+        .map(|(token, node)| {
+            TokenLogprobs::of(row(node).values(), token, top.min(MAX_TOP_LOGPROBS))
+        })
         .collect()
 }
 

@@ -38,6 +38,15 @@ impl Leading {
             true => math::sum_exp(logits, peak),
             false => 1.0,
         };
+        Self::told(top, sum)
+    }
+
+    /// The highest logits with their tokens, the highest first and of equal ones the lower token, and the sum of
+    /// e^(logit - highest) over the row.
+    pub(crate) fn told(top: [(f32, TokenId); MOST], sum: f64) -> Self {
+        let peak = top[0].0;
+        // Infinite logits share what there is.
+        let sum = if peak.is_finite() { sum } else { 1.0 };
         let prob = |(logit, _): (f32, TokenId)| {
             if logit.is_finite() {
                 f64::from(math::exp_nonpositive(logit - peak)) / sum

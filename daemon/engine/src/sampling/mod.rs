@@ -16,6 +16,7 @@ mod math;
 mod noise;
 mod params;
 mod processor;
+mod row;
 mod sampler;
 #[cfg(test)]
 mod tests;
@@ -31,5 +32,7 @@ pub use logprobs::{MAX_TOP_LOGPROBS, TokenLogprobs};
 pub(crate) use math::sum;
 pub use params::{InvalidParam, SamplingParams};
 pub(crate) use processor::Processor;
+pub use row::LogitsRow;
+pub(crate) use row::{KeptRow, Rest};
 pub use sampler::Sampler;
 pub(crate) use sampler::Source;

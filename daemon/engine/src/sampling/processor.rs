@@ -1,7 +1,7 @@
 //! From logits to the distribution a token is drawn from.
 
 use super::history::History;
-use super::{Distribution, SamplingParams, math, truncate};
+use super::{Distribution, LogitsRow, SamplingParams, math, truncate};
 use crate::TokenId;
 
 /// The transforms of one sequence and the history they look at.
@@ -31,19 +31,23 @@ impl Processor {
     /// Argmax after penalties and bias; reads `logits` in place where there are none, else copies into `buffer`.
     pub(crate) fn most_likely(
         &self,
-        logits: &[f32],
+        logits: LogitsRow<'_>,
         drafted: &[TokenId],
         buffer: &mut Vec<f32>,
     ) -> TokenId {
-        let index = if self.history.adjusts(&self.params) {
-            buffer.clear();
-            buffer.extend_from_slice(logits);
-            self.history.adjust(&self.params, logits, drafted, buffer);
-            math::argmax(buffer)
-        } else {
-            math::argmax(logits)
-        };
-        index as TokenId
+        if !self.history.adjusts(&self.params) {
+            return logits.likeliest();
+        }
+        let logits = logits.values();
+        buffer.clear();
+        buffer.extend_from_slice(logits);
+        self.history.adjust(&self.params, logits, drafted, buffer);
+        math::argmax(buffer) as TokenId
+    }
+
+    /// Whether choosing reads more of a row than what leads in it.
+    pub(crate) fn reads_values(&self) -> bool {
+        !self.is_greedy() || self.history.adjusts(&self.params)
     }
 
     /// Writes the distribution after this history and `drafted` into `out`, whose memory is reused.
@@ -51,7 +55,7 @@ impl Processor {
     /// Linear in the vocabulary: a copy, a maximum, `exp` and a sum; with top-k those last run over k logits.
     pub(crate) fn distribution_into(
         &self,
-        logits: &[f32],
+        logits: LogitsRow<'_>,
         drafted: &[TokenId],
         out: &mut Distribution,
     ) {
@@ -59,6 +63,7 @@ impl Processor {
             let token = self.most_likely(logits, drafted, &mut out.weights);
             return out.set_one_hot(token);
         }
+        let logits = logits.values();
         out.ids.clear();
         out.weights.clear();
         out.weights.extend_from_slice(logits);

@@ -3,7 +3,7 @@
 use super::chance::{self, Chance, Generator};
 use super::noise::Noise;
 use super::processor::Processor;
-use super::{Distribution, SamplingParams};
+use super::{Distribution, LogitsRow, SamplingParams};
 use crate::TokenId;
 
 /// Chooses the tokens of one sequence: its transforms, its history and its randomness.
@@ -58,20 +58,29 @@ impl Sampler {
         self.processor.commit(token);
     }
 
+    /// Whether choosing reads more of a row of logits than what leads in it.
+    pub(crate) fn reads_values(&self) -> bool {
+        self.processor.reads_values()
+    }
+
     /// Distribution of the token that follows the committed history and then `drafted`; `logits` is `[V]`.
     ///
     /// One-hot when greedy. NaN counts as negative infinity; where no logit is above that, token 0 is certain.
     #[must_use]
-    pub fn distribution(&self, logits: &[f32], drafted: &[TokenId]) -> Distribution {
+    pub fn distribution<'a>(
+        &self,
+        logits: impl Into<LogitsRow<'a>>,
+        drafted: &[TokenId],
+    ) -> Distribution {
         let mut out = Distribution::one_hot(0);
-        self.distribution_into(logits, drafted, &mut out);
+        self.distribution_into(logits.into(), drafted, &mut out);
         out
     }
 
     /// [`Self::distribution`] into memory that is there.
     pub(crate) fn distribution_into(
         &self,
-        logits: &[f32],
+        logits: LogitsRow<'_>,
         drafted: &[TokenId],
         out: &mut Distribution,
     ) {

@@ -8,7 +8,7 @@ mod tokenizers;
 pub use crate::synthetic::{GgufWriter, TinyModel, tiny};
 pub use formats::{Weights, in_formats, random_matrix};
 pub use invariance::invariance;
-pub use rows::{chain, forward, load};
+pub use rows::{chain, forward, leading, load};
 pub use tandem_kernels::Format;
 pub use tandem_kernels::check::blocks::Random;
 pub use tokenizers::{byte_tokenizer, open, sentencepiece_tokenizer, try_open};

@@ -5,6 +5,7 @@ use crate::gguf::Gguf;
 use crate::hardware::Hardware;
 use crate::model::{LanguageModel, ModelError, Row, Slot};
 use crate::pair::Device;
+use crate::sampling::LogitsRow;
 
 /// Loads a model onto a device, for at most `context_length` positions a sequence.
 ///
@@ -44,4 +45,12 @@ pub fn chain(
 ) -> Result<Vec<Vec<f32>>, ModelError> {
     let rows: Vec<Row> = Row::chain(slot, tokens).collect();
     forward(model, &rows, want)
+}
+
+/// What leads in a row of logits, as the device told it or else as it is found in `[V]` values: the four likeliest tokens
+/// and their probabilities.
+#[must_use]
+pub fn leading<'a>(row: impl Into<LogitsRow<'a>>) -> ([TokenId; 4], [f64; 4]) {
+    let leading = row.into().leading();
+    (leading.tokens, leading.probs)
 }

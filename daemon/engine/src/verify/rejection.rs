@@ -2,7 +2,7 @@
 
 use super::{Choice, Draft, DraftNode};
 use crate::TokenId;
-use crate::sampling::{Chance, Distribution, Processor, sum};
+use crate::sampling::{Chance, Distribution, LogitsRow, Processor, sum};
 
 /// The target's transforms, and memory to reuse.
 pub(super) struct Chooser<'a> {
@@ -17,7 +17,7 @@ impl Chooser<'_> {
         &mut self,
         draft: &Draft,
         children: &[usize],
-        logits: &[f32],
+        logits: LogitsRow<'_>,
         drafted: &[TokenId],
         chance: &mut impl Chance,
     ) -> Choice {

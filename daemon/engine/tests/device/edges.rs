@@ -1,7 +1,7 @@
 //! Caches, and steps that are no ordinary ones.
 
 use tandem_engine::model::{LanguageModel, Row};
-use tandem_engine::testing::{Format, Weights, chain, in_formats, open};
+use tandem_engine::testing::{Format, Weights, chain, in_formats, leading, open};
 
 use super::case::{LLAMA, on_the_device, tokens};
 
@@ -73,4 +73,26 @@ fn a_step_of_no_rows_says_nothing() {
     device.forward(&rest, &[]).expect("nobody asks");
     let last = chain(&mut *device, slot, &tokens[19..], 1).expect("it runs");
     assert_eq!(last, expected);
+}
+
+/// A device tells what leads in a row before the row is read: it must be what the row says.
+#[test]
+fn what_is_told_of_a_row_is_what_it_says() {
+    let mut device = llama();
+    let slot = device.open().expect("a cache");
+    let rows: Vec<Row> = Row::chain(slot, &tokens(33, 257)).collect();
+    let want: Vec<usize> = (0..33).collect();
+    let logits = device.forward(&rows, &want).expect("it runs");
+    let told: Vec<_> = want.iter().map(|row| leading(logits.at(*row))).collect();
+    for (row, (tokens, probs)) in want.into_iter().zip(told) {
+        let (found, exact) = leading(logits.row(row));
+        assert_eq!(tokens, found, "row {row}");
+        for (told, exact) in probs.into_iter().zip(exact) {
+            assert!(
+                (told / exact - 1.0).abs() < 1e-4,
+                "row {row}: {told}, {exact}"
+            );
+        }
+    }
+    logits.arrived().expect("all was read");
 }

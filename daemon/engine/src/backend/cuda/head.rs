@@ -1,13 +1,109 @@
-//! The LM head, and logits on their way to the host.
+//! The LM head. Of its logits the device tells what leads in each row; the rest stays there until somebody reads it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::CudaBackend;
-use super::driver::bytes;
+use super::driver::{Gpu, bytes};
+use super::memory::Buffer;
 use super::pinned::Pinned;
 use super::rows::CudaHidden;
 use super::weights::CudaMatrix;
+use crate::TokenId;
+use crate::backend::logits::Arrivals;
 use crate::backend::{BackendError, Logits, Norm};
+use crate::sampling::{LEADING, Leading};
+
+/// Threads that look at a row.
+const THREADS: usize = 1024;
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct LeadArgs {
+    logits: u64,
+    out: u64,
+    vocabulary: i32,
+    none: i32,
+}
+
+/// What leads in a row, as `kernels/lead.cu` writes it, in floats: logits, tokens (as bits), the sum of e^(logit - highest)
+/// and room.
+const TOLD: usize = 2 * LEADING + 4;
+
+/// Pinned memory that nobody uses.
+#[derive(Debug, Default)]
+pub(super) struct Spare(Mutex<Vec<Pinned>>);
+
+impl Spare {
+    /// Memory for so many floats.
+    fn take(&self, gpu: &Arc<Gpu>, len: usize) -> Result<Pinned, BackendError> {
+        let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fitting = spare.iter().position(|pinned| pinned.len() >= len);
+        match fitting {
+            Some(fitting) => Ok(spare.swap_remove(fitting)),
+            None => {
+                // Too small ones would only be kept.
+                spare.clear();
+                Pinned::new(gpu, len.next_power_of_two())
+            }
+        }
+    }
+
+    fn give(&self, pinned: Pinned) {
+        let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        spare.push(pinned);
+    }
+}
+
+/// Logits on the device.
+#[derive(Debug)]
+struct Held {
+    gpu: Arc<Gpu>,
+    data: Buffer,
+    len: usize,
+    leading: Vec<Leading>,
+    fetched: OnceLock<Result<Pinned, String>>,
+    spare: Arc<Spare>,
+}
+
+impl Held {
+    fn fetch(&self) -> Result<Pinned, BackendError> {
+        let mut pinned = self.spare.take(&self.gpu, self.len)?;
+        let to = &mut pinned.floats_mut()[..self.len];
+        self.gpu.download(self.data.pointer, to)?;
+        Ok(pinned)
+    }
+}
+
+impl Arrivals for Held {
+    fn floats(&self) -> &[f32] {
+        let fetched = self
+            .fetched
+            .get_or_init(|| self.fetch().map_err(|error| error.to_string()));
+        fetched
+            .as_ref()
+            .map_or(&[], |pinned| &pinned.floats()[..self.len])
+    }
+
+    fn leading(&self, row: usize) -> &Leading {
+        &self.leading[row]
+    }
+
+    fn failure(&self) -> Option<BackendError> {
+        let failure = self.fetched.get()?.as_ref().err()?;
+        Some(BackendError::Device {
+            device: "cuda",
+            reason: format!("the logits did not arrive: {failure}"),
+        })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(Ok(pinned)) = self.fetched.take() {
+            self.spare.give(pinned);
+        }
+    }
+}
 
 impl CudaBackend {
     /// See [`crate::backend::Backend::logits`].
@@ -19,38 +115,48 @@ impl CudaBackend {
         head: &CudaMatrix,
         out: &mut Logits,
     ) -> Result<(), BackendError> {
+        // What the caller had is given back first.
+        out.reset(0, 0)?;
         if rows.is_empty() {
-            self.recorder.borrow_mut().flush()?;
-            out.reset(0, 0)?;
-            return Ok(());
+            return self.recorder.borrow_mut().flush();
         }
         self.settle(x);
         let list: Vec<u32> = rows.iter().map(|row| *row as u32).collect();
         let list = self.recorder.borrow_mut().upload(bytes(&list))?;
         let normed = self.halves(rows.len(), x.width, 1.0)?;
         self.norm(x, Some((norm, &normed)), Some(list));
-        let logits = self.multiply(&normed, &[(head, None)])?;
-        self.recorder.borrow_mut().flush()?;
-        let len = rows.len() * head.outputs;
-        // What the caller had is given back first.
-        out.reset(0, 0)?;
-        let mut arrived = self.arrivals(len)?;
-        let to = Arc::get_mut(&mut arrived).expect("nobody else has it");
-        self.gpu
-            .download(logits[0].data.pointer, &mut to.floats_mut()[..len])?;
-        self.arrivals.borrow_mut().push(Arc::clone(&arrived));
-        out.lend(rows.len(), head.outputs, arrived);
+        let mut logits = self.multiply(&normed, &[(head, None)])?;
+        let told = self.floats(rows.len(), TOLD)?;
+        let data = logits.swap_remove(0).data;
+        let arguments = LeadArgs {
+            logits: data.pointer,
+            out: told.data.pointer,
+            vocabulary: head.outputs as i32,
+            none: 0,
+        };
+        let mut recorder = self.recorder.borrow_mut();
+        recorder.launch(self.kernels.lead, [rows.len(), 1, 1], THREADS, &arguments);
+        recorder.flush()?;
+        let mut arrived = self.spare.take(&self.gpu, rows.len() * TOLD)?;
+        let to = &mut arrived.floats_mut()[..rows.len() * TOLD];
+        self.gpu.download(told.data.pointer, to)?;
+        let leading = to.chunks_exact(TOLD).map(leading).collect();
+        self.spare.give(arrived);
+        let held = Held {
+            gpu: Arc::clone(&self.gpu),
+            data,
+            len: rows.len() * head.outputs,
+            leading,
+            fetched: OnceLock::new(),
+            spare: Arc::clone(&self.spare),
+        };
+        out.lend(rows.len(), head.outputs, Arc::new(held));
         Ok(())
     }
+}
 
-    /// Memory for so many logits that no caller has any more.
-    fn arrivals(&self, len: usize) -> Result<Arc<Pinned>, BackendError> {
-        let mut all = self.arrivals.borrow_mut();
-        let free = all.iter_mut().position(|held| Arc::get_mut(held).is_some());
-        let held = free.map(|free| all.swap_remove(free));
-        match held.filter(|held| held.len() >= len) {
-            Some(held) => Ok(held),
-            None => Ok(Arc::new(Pinned::new(&self.gpu, len.next_power_of_two())?)),
-        }
-    }
+/// Reads what the device told of a row.
+fn leading(told: &[f32]) -> Leading {
+    let top = std::array::from_fn(|at| (told[at], told[LEADING + at].to_bits() as TokenId));
+    Leading::told(top, f64::from(told[2 * LEADING]))
 }

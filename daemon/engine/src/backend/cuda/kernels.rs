@@ -97,8 +97,9 @@ pub(super) struct Kernels {
     pub(super) copy: Function,
     pub(super) store: Function,
     pub(super) attend: Function,
+    pub(super) lead: Function,
     /// Where they come from.
-    _modules: [Module; 4],
+    _modules: [Module; 5],
 }
 
 /// Those that are loaded, while any backend has them: the target and the draft have the same.
@@ -153,6 +154,7 @@ impl Kernels {
             Module::load(gpu, compiled!("rows"))?,
             Module::load(gpu, compiled!("attention"))?,
         );
+        let lead = Module::load(gpu, compiled!("lead"))?;
         Ok(Self {
             products: products.try_into().expect("one per kind"),
             packing: packing.collect::<Result<_, BackendError>>()?,
@@ -164,7 +166,8 @@ impl Kernels {
             copy: rows.function("copy_positions")?,
             store: attention.function("store")?,
             attend: attention.function_with("attend", attention::room(attention::WIDEST))?,
-            _modules: [matmul, pack, rows, attention],
+            lead: lead.function("lead")?,
+            _modules: [matmul, pack, rows, attention, lead],
         })
     }
 

@@ -25,9 +25,9 @@ use std::sync::Arc;
 use attention::Counters;
 pub use cache::CudaCache;
 use driver::{Gpu, bytes};
+use head::Spare;
 use kernels::Kernels;
 use memory::{Buffer, Pool};
-use pinned::Pinned;
 pub use recorder::Options;
 use recorder::Recorder;
 pub use rows::CudaHidden;
@@ -53,8 +53,8 @@ pub struct CudaBackend {
     recorder: RefCell<Recorder>,
     scheduled: RefCell<Option<schedule::Known>>,
     counters: RefCell<Counters>,
-    /// Where logits arrive, one for each buffer that callers have at once.
-    arrivals: RefCell<Vec<Arc<Pinned>>>,
+    /// Where logits arrive.
+    spare: Arc<Spare>,
     pool: Arc<Pool>,
     /// Dropped after the recorder, which knows them.
     kernels: Arc<Kernels>,
@@ -83,7 +83,7 @@ impl CudaBackend {
             recorder: RefCell::new(Recorder::new(&gpu, options)?),
             scheduled: RefCell::new(None),
             counters: RefCell::new(Counters::none()),
-            arrivals: RefCell::default(),
+            spare: Arc::default(),
             pool: Pool::new(&gpu),
             kernels: Kernels::shared(&gpu)?,
             gpu,

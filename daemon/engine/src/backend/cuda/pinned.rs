@@ -7,7 +7,6 @@ use cudarc::driver::result;
 
 use super::driver::{Gpu, short};
 use crate::backend::BackendError;
-use crate::backend::logits::Arrivals;
 
 /// Host memory that the device reaches by itself, for results.
 #[derive(Debug)]
@@ -21,13 +20,6 @@ pub(super) struct Pinned {
 unsafe impl Send for Pinned {}
 // SAFETY: a shared borrow only reads.
 unsafe impl Sync for Pinned {}
-
-impl Arrivals for Pinned {
-    fn floats(&self) -> &[f32] {
-        // SAFETY: so many floats were allocated and set.
-        unsafe { std::slice::from_raw_parts(self.pointer, self.len) }
-    }
-}
 
 impl Pinned {
     pub(super) fn new(gpu: &Arc<Gpu>, len: usize) -> Result<Self, BackendError> {
@@ -50,6 +42,11 @@ impl Pinned {
 
     pub(super) fn len(&self) -> usize {
         self.len
+    }
+
+    pub(super) fn floats(&self) -> &[f32] {
+        // SAFETY: so many floats were allocated and set.
+        unsafe { std::slice::from_raw_parts(self.pointer, self.len) }
     }
 
     pub(super) fn floats_mut(&mut self) -> &mut [f32] {

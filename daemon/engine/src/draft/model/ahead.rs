@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::fed::{Fed, Foreseen};
 use crate::draft::Expected;
 use crate::model::{LanguageModel, ModelError, Row};
-use crate::sampling::Distribution;
+use crate::sampling::{Distribution, KeptRow, LogitsRow};
 use crate::{SequenceId, TokenId};
 
 /// A path that is followed beyond the draft.
@@ -70,13 +70,13 @@ impl<'a> Walk<'a> {
     }
 
     /// Takes the logits after the last row and says what comes next.
-    fn take(&mut self, logits: &[f32], scratch: &mut Distribution) {
+    fn take(&mut self, logits: LogitsRow<'_>, scratch: &mut Distribution) {
+        let sampler = self.expected.sampler;
         if let (Some(row), Some(&token)) = (self.last, self.path[self.drafted..].last()) {
-            let logits = logits.to_vec();
+            let logits = KeptRow::of(logits, sampler.reads_values());
             self.fed.ahead.push(Foreseen { token, row, logits });
         }
         let position = self.expected.tokens.len() + self.path.len();
-        let sampler = self.expected.sampler;
         sampler.distribution_into(logits, &self.path, scratch);
         self.path.push(sampler.foresee(scratch, position));
         self.pending = 1;
@@ -108,8 +108,9 @@ pub(super) fn run(
         }
         let logits = model.grow(&rows, &want)?;
         for (index, walk) in walks.iter_mut().enumerate() {
-            walk.take(logits.row(index), &mut scratch);
+            walk.take(logits.at(index), &mut scratch);
         }
+        logits.arrived()?;
         walks.retain(Walk::goes_on);
         if stop.load(Ordering::Relaxed) {
             break;

@@ -2,13 +2,14 @@
 
 use crate::TokenId;
 use crate::model::{LanguageModel, ModelError, Slot};
+use crate::sampling::KeptRow;
 
 /// A row of the open tree, and what the model says of the token after it.
 #[derive(Debug)]
 pub(in crate::draft) struct Foreseen {
     pub(in crate::draft) token: TokenId,
     pub(in crate::draft) row: usize,
-    pub(in crate::draft) logits: Vec<f32>,
+    pub(in crate::draft) logits: KeptRow,
 }
 
 /// What a sequence's cache was fed.

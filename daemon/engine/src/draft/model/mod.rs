@@ -154,7 +154,7 @@ impl Drafter for ModelDrafter {
         if !places.is_empty() {
             let logits = self.model.forward(&rows, &want)?;
             let pool = &mut self.distributions;
-            expand_all(kind, plan, requests, &places, logits, pool, &mut next);
+            expand_all(kind, plan, requests, &places, logits, pool, &mut next)?;
         }
         loop {
             let sequences = &mut self.sequences;
@@ -172,7 +172,7 @@ impl Drafter for ModelDrafter {
             let logits = self.model.grow(&rows, &want)?;
             places = std::mem::take(&mut next);
             let pool = &mut self.distributions;
-            expand_all(kind, plan, requests, &places, logits, pool, &mut next);
+            expand_all(kind, plan, requests, &places, logits, pool, &mut next)?;
         }
     }
 

@@ -4,7 +4,7 @@ use super::models::{Model, plain};
 use super::outcomes::{Outcomes, every_outcome};
 use super::tree::{Proposer, grow};
 use crate::TokenId;
-use crate::sampling::{Distribution, SamplingParams};
+use crate::sampling::{Distribution, LogitsRow, SamplingParams};
 use crate::verify::rejection::Chooser;
 use crate::verify::{Draft, NextToken, Verdict, walk};
 
@@ -18,7 +18,7 @@ fn verify_on(draft: &Draft, target: &Model, chance: &mut Outcomes) -> Verdict {
         buffer: &mut buffer,
     };
     // Rows are looked up by node, as the engine does, and leak: they live as long as this test process.
-    let row = |node: Option<usize>| &*target.logits(&path(draft, node)).leak();
+    let row = |node: Option<usize>| LogitsRow::from(&*target.logits(&path(draft, node)).leak());
     walk(draft, row, |logits, drafted, children| {
         chooser.choose(draft, children, logits, drafted, chance)
     })
