@@ -131,6 +131,7 @@ impl Controller {
         // What requests achieve counts looked-up tokens too, which no forecast knows of.
         let achieved = pace * batch.running as f64 / plan.plain;
         plan.price = forecast.rate.max(achieved);
+        plan.foreseen_rows = forecast.rows;
         for (index, seat) in plan.seats.iter_mut().enumerate() {
             if seat.length.is_none() {
                 let drafts = index < MOST_SEATS && forecast.drafting >> index & 1 == 1;

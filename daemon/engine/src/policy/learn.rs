@@ -31,7 +31,9 @@ impl Controller {
         }
         for draft in times.drafts {
             let (rounds, rows) = plan.rounds.total(draft.kind);
-            if rounds > 0 {
+            // What was foreseen took time too, and no round.
+            let is_whole = plan.seats.iter().all(|seat| seat.foreseen == 0);
+            if rounds > 0 && is_whole {
                 let seconds = draft.round_seconds / rounds as f64;
                 let record = match draft.cold {
                     true => CostModel::record_cold_round,
@@ -47,9 +49,7 @@ impl Controller {
         // What was prepared on the way would be taken for a loss by going on, or for one without.
         let cold = times.cold || times.drafts.iter().any(|draft| draft.cold);
         if plan.drafts_with_model() && plan.is_governed() && !cold {
-            let round = plan.costs.round(DraftKind::Model, 1);
-            let foreseen: usize = plan.seats.iter().map(|seat| seat.foreseen).sum();
-            let saved = foreseen as f64 * round / plan.running.max(1) as f64;
+            let saved = plan.saved(times) / plan.running.max(1) as f64;
             let alone = self.costs.step(times.rows, plan.positions);
             let lost = if went_ahead {
                 times.step() - alone

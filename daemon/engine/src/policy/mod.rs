@@ -40,6 +40,7 @@ mod surface;
 #[cfg(test)]
 mod tests;
 mod window;
+mod worth;
 
 pub use acceptance::DEPTHS;
 pub use controller::{Batch, Candidate, Controller};

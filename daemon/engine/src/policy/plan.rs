@@ -5,7 +5,7 @@ use super::calibration::Calibration;
 use super::plan_costs::{Costs, Rounds};
 use super::price::Chain;
 use super::seat::{Mode, Seat, View};
-use super::{Batch, CostModel, DraftKind, MAX_DRAFT_LENGTH, SpeculationStats};
+use super::{Batch, CostModel, DraftKind, SpeculationStats};
 
 /// Decides, token by token, what is drafted and verified in one step. Made by [`super::Controller::plan`], kept and filled
 /// again for the next step.
@@ -24,6 +24,8 @@ pub struct StepPlan {
     pub(super) ahead: bool,
     /// Tokens per second that time is worth.
     pub(super) price: f64,
+    /// Drafted rows of the plan that this rate belongs to.
+    pub(super) foreseen_rows: usize,
     /// Seconds that drafts may still add to the step for everyone's sake.
     pub(super) room: f64,
     /// Seconds that drafts are expected to add so far.
@@ -144,6 +146,9 @@ impl StepPlan {
         }
         let pays = match seat.length {
             Some(_) => sibling == 0,
+            None if sibling > 0 => {
+                seat.gain(kind, depth, survival) > self.price * self.sibling_seconds()
+            }
             None => self.pays(&seat, kind, depth, survival, 0.0),
         };
         // Without a known confidence the answer was foreseen, so it says nothing about how often rounds are in vain.
@@ -221,21 +226,6 @@ impl StepPlan {
         }
     }
 
-    /// Whether for some n the next n tokens of a chain, whose first has survival `first`, are worth their rows and rounds.
-    /// The first token's round costs `round` on top.
-    fn pays(&self, seat: &Seat, kind: DraftKind, depth: usize, first: f64, round: f64) -> bool {
-        let view = &seat.views[kind.index()];
-        let (mut survival, mut gain, mut seconds) = (first, 0.0, round);
-        let most = seat.left(depth).min(self.rows_left(seat));
-        (1..=most.min(MAX_DRAFT_LENGTH)).any(|tokens| {
-            gain += seat.gain(kind, depth + tokens - 1, survival);
-            let pays = gain > self.price * (seconds + self.row_seconds(tokens));
-            survival *= view.rate(depth + tokens) * view.offered;
-            seconds += self.costs.round(kind, 1);
-            pays
-        })
-    }
-
     /// Notes that a drafter asks what may follow a node at `depth` − 1. `None`: nothing more may be drafted there.
     fn asked(&mut self, sequence: usize, kind: DraftKind, depth: usize) -> Option<(Seat, View)> {
         let seat = self.seats.get_mut(sequence)?;
@@ -252,11 +242,6 @@ impl StepPlan {
             Some(_) => self.costs.most_rows(),
         };
         most.saturating_sub(self.drafted)
-    }
-
-    /// Seconds that so many more rows add to the step.
-    pub(super) fn row_seconds(&self, rows: usize) -> f64 {
-        self.costs.step(self.drafted + rows) - self.costs.step(self.drafted)
     }
 
     /// Whether losing so many seconds more stays within every bound.

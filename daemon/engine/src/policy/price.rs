@@ -15,6 +15,8 @@ pub(super) struct Forecast {
     pub(super) rate: f64,
     /// Requests that draft.
     pub(super) drafting: u128,
+    /// Drafted rows.
+    pub(super) rows: usize,
 }
 
 /// Requests that a forecast covers; further ones are decided by themselves.
@@ -70,6 +72,7 @@ pub(super) fn forecast(costs: &Costs, seats: &[Seat], chains: &mut Vec<Chain>) -
     let mut best = Forecast {
         rate: running / costs.step(0),
         drafting: 0,
+        rows: 0,
     };
     let mut rounds = Rounds::default();
     chains.clear();
@@ -105,7 +108,11 @@ pub(super) fn forecast(costs: &Costs, seats: &[Seat], chains: &mut Vec<Chain>) -
         chain.survival *= view.rate(chain.depth) * view.offered;
         let rate = tokens / (costs.step(rows) + draft_seconds);
         if rate > best.rate {
-            best = Forecast { rate, drafting };
+            best = Forecast {
+                rate,
+                drafting,
+                rows,
+            };
         }
     }
     best

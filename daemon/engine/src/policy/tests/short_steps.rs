@@ -120,6 +120,30 @@ fn every_text_gains_from_the_first_request_on() {
 }
 
 #[test]
+fn siblings_do_not_take_the_cheap_rows_of_those_that_go_on() {
+    for (name, text) in traces() {
+        let mean = |width| {
+            let seeds = 8;
+            let logarithms = (0..seeds).map(|seed| {
+                let (mut device, mut controller) = (device(COLD, 0.1), controller(Policy::Goodput));
+                let mut dice = Dice(seed);
+                device.rehearse(&mut controller, &mut dice);
+                let mut last = 0.0;
+                for _ in 0..4 {
+                    play(&mut controller, &mut device, &text, PLAIN, &mut dice);
+                    let method = (None, width);
+                    last = play(&mut controller, &mut device, &text, method, &mut dice).speedup();
+                }
+                f64::ln(last)
+            });
+            (logarithms.sum::<f64>() / seeds as f64).exp()
+        };
+        let (trees, chains) = (mean(None), mean(Some(1)));
+        assert!(trees > 0.98 * chains, "{name}: {trees} and {chains}");
+    }
+}
+
+#[test]
 fn what_a_device_prepares_is_not_taken_for_what_steps_cost() {
     let text = &traces()[0].1;
     let mut device = device(COLD, 0.0);

@@ -1,0 +1,68 @@
+//! What more rows and rounds cost a plan, and whether tokens are worth that.
+
+use super::seat::Seat;
+use super::{DraftKind, MAX_DRAFT_LENGTH, StepPlan, StepTimes};
+
+/// Rows that kernels take together: costs jump from one group to the next.
+const GROUP: usize = 8;
+
+impl StepPlan {
+    /// Whether for some n the next n tokens of a chain, whose first has survival `first`, are worth their rows and rounds.
+    /// The first token's round costs `round` on top.
+    pub(super) fn pays(
+        &self,
+        seat: &Seat,
+        kind: DraftKind,
+        depth: usize,
+        first: f64,
+        round: f64,
+    ) -> bool {
+        let view = &seat.views[kind.index()];
+        let (mut survival, mut gain, mut seconds) = (first, 0.0, round);
+        let most = seat.left(depth).min(self.rows_left(seat));
+        (1..=most.min(MAX_DRAFT_LENGTH)).any(|tokens| {
+            gain += seat.gain(kind, depth + tokens - 1, survival);
+            let pays = gain > self.price * (seconds + self.shared_seconds(tokens));
+            survival *= view.rate(depth + tokens) * view.offered;
+            seconds += self.costs.round(kind, 1);
+            pays
+        })
+    }
+
+    /// Seconds that so many more rows add to the step.
+    pub(super) fn row_seconds(&self, rows: usize) -> f64 {
+        self.costs.step(self.drafted + rows) - self.costs.step(self.drafted)
+    }
+
+    /// Seconds that so many more rows of a request are worth. Where several requests draft, the first row of a group would
+    /// have to pay for all that are foreseen to share it, so each pays its part.
+    fn shared_seconds(&self, rows: usize) -> f64 {
+        if self.running > 1 && self.drafted + rows <= self.foreseen_rows {
+            let all = self.costs.step(self.foreseen_rows) - self.costs.step(0);
+            return rows as f64 * all / self.foreseen_rows as f64;
+        }
+        self.row_seconds(rows)
+    }
+
+    /// Seconds that a sibling's row is worth. Within a group a row may cost nothing, but then the branch that goes on
+    /// below is the sooner in the next one: a sibling pays its share of that.
+    pub(super) fn sibling_seconds(&self) -> f64 {
+        self.row_seconds(1)
+            .max(self.row_seconds(GROUP) / GROUP as f64)
+    }
+
+    /// Seconds by which forwards that were found done made drafting shorter; what the host does with their results is not
+    /// saved.
+    pub(super) fn saved(&self, times: &StepTimes<'_>) -> f64 {
+        let kind = DraftKind::Model;
+        let foreseen: usize = self.seats.iter().map(|seat| seat.foreseen).sum();
+        let mut drafts = times.drafts.iter();
+        let Some(draft) = drafts.find(|draft| draft.kind == kind && foreseen > 0) else {
+            return 0.0;
+        };
+        let (rounds, rows) = self.rounds.total(kind);
+        let each = self.costs.round(kind, rows.div_ceil(rounds.max(1)));
+        let all = foreseen as f64 * self.costs.round(kind, 1) + rounds as f64 * each;
+        all - draft.round_seconds
+    }
+}
