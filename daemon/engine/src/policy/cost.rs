@@ -133,17 +133,15 @@ impl CostModel {
     ///
     /// A pair whose drafts always pay takes no plain step, and then nothing says any more what one would cost: gains and
     /// the ledger would be measured against the past. Drift that all row counts share reaches a stale one through the
-    /// others; for the rest a plain step is taken when the last one is 4, 16, 64 and then 256 steps ago, and 16 steps ago
-    /// where that drift was much. At a speed-up of two every 256 steps are one token in 512.
+    /// others; for the rest a plain step is taken when the last one is 4, 16, 64 and then 256 steps ago. At a speed-up of
+    /// two that costs one token in 512.
     #[must_use]
     pub fn needs_plain_step(&self, rows: usize, positions: usize) -> bool {
         if self.steps.at(rows, positions).is_none() {
             return true;
         }
         let (count, age) = self.steps.age(rows, positions);
-        let doubtful = self.steps.is_doubtful(rows, positions);
-        let most = if doubtful { 16 } else { 256 };
-        count > 0 && age >= 4_u32.saturating_pow(count).min(most)
+        count > 0 && age >= 4_u32.saturating_pow(count).min(256)
     }
 }
 

@@ -11,11 +11,6 @@ const CLAMP: f64 = 1.25;
 const SETTLED: u32 = 8;
 /// Measurements of other row counts after which one follows them.
 const STALE: u32 = 2;
-/// Logarithm of the factor from which on what a row count followed the others by is doubtful: others may have put themselves
-/// right, and not the machine changed.
-const DOUBTFUL: f64 = 0.14;
-/// Weight of the measurement that follows on that.
-const DOUBT_WEIGHT: f64 = 0.5;
 /// Measurements of others after which a row count that was measured once or twice is tried afresh: that may have been a
 /// disturbance.
 const FORGOTTEN: u32 = 512;
@@ -28,8 +23,6 @@ struct Cell {
     count: u32,
     /// The curve's clock at the last measurement.
     stamp: u32,
-    /// Logarithm of the factor by which it followed others since.
-    followed: f64,
 }
 
 /// Seconds of a forward by its rows.
@@ -80,12 +73,6 @@ impl Curve {
         (cell.count, self.clock - cell.stamp)
     }
 
-    /// Whether what is known of `rows` rows has moved far with others since it was measured.
-    pub(super) fn is_doubtful(&self, rows: usize) -> bool {
-        let cell = self.cells.get(rows);
-        cell.is_some_and(|cell| cell.followed.abs() > DOUBTFUL)
-    }
-
     /// The largest row count that was run; 0 while nothing was.
     pub(super) fn frontier(&self) -> usize {
         let measured = self.cells.iter().rposition(|cell| cell.count > 0);
@@ -111,25 +98,21 @@ impl Curve {
                 *cell = Cell::default();
             }
         }
-        let doubtful = self.is_doubtful(rows);
-        let weight = share * if doubtful { DOUBT_WEIGHT } else { WEIGHT };
         let cell = &mut self.cells[rows];
         let old = cell.seconds;
-        cell.followed = 0.0;
         (cell.count, cell.stamp) = (cell.count.saturating_add(1), self.clock);
         cell.seconds = match cell.count {
             1 => seconds,
             // A first measurement may have met cold caches and unmapped weights; the smallest of three did not.
             2 | 3 => old.min(seconds),
-            _ => old + weight * (seconds.clamp(old / (CLAMP * CLAMP), old * CLAMP) - old),
+            _ => old + share * WEIGHT * (seconds.clamp(old / (CLAMP * CLAMP), old * CLAMP) - old),
         };
-        if cell.count > SETTLED && !doubtful {
+        if cell.count > SETTLED {
             let drift = cell.seconds / old;
             let clock = self.clock;
             for cell in &mut self.cells {
                 if cell.count > 0 && clock - cell.stamp > STALE {
                     cell.seconds *= drift;
-                    cell.followed += drift.ln();
                 }
             }
         }
@@ -255,17 +238,5 @@ mod tests {
             curve.record(1, 2.0, 1.0);
         }
         assert!((curve.at(1) - 2.0).abs() < 0.01 && (curve.at(4) - 2.4).abs() < 0.2);
-    }
-
-    #[test]
-    fn what_followed_others_too_far_is_put_right_by_itself() {
-        let mut curve = measured(&[(1, 1.0), (2, 0.8)]);
-        // Two rows were taken for too cheap; one row is right, and follows.
-        (0..30).for_each(|_| curve.record(2, 1.1, 1.0));
-        assert!(curve.is_doubtful(1));
-        let before = curve.at(2);
-        (0..4).for_each(|_| curve.record(1, 1.0, 1.0));
-        assert!(!curve.is_doubtful(1));
-        assert!((curve.at(2) / before - 1.0).abs() < 0.05, "{}", curve.at(2));
     }
 }

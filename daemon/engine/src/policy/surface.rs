@@ -101,21 +101,9 @@ impl Surface {
     }
 
     pub(super) fn age(&self, rows: usize, positions: usize) -> (u32, u32) {
-        self.curve(positions)
-            .map_or((0, 0), |curve| curve.age(rows))
-    }
-
-    /// Whether what is known of `rows` rows has moved far with others since it was measured.
-    pub(super) fn is_doubtful(&self, rows: usize, positions: usize) -> bool {
-        self.curve(positions)
-            .is_some_and(|curve| curve.is_doubtful(rows))
-    }
-
-    /// The curve that says most about so many positions.
-    fn curve(&self, positions: usize) -> Option<&Curve> {
         let (bucket, share) = locate(positions);
         let bucket = if share > 0.5 { bucket + 1 } else { bucket };
-        self.nearest(bucket)
+        self.nearest(bucket).map_or((0, 0), |curve| curve.age(rows))
     }
 
     /// What was measured: positions, rows, seconds and samples, by positions, then by rows.
