@@ -173,6 +173,11 @@ pub trait Backend: Sized + Send + 'static {
     fn alone(&mut self, alone: bool) {
         let _ = alone;
     }
+    /// What is computed from now on will come again soon, or only perhaps: how much it is worth to prepare for that. Means
+    /// nothing to a device that prepares nothing.
+    fn rehearsing(&mut self, on: bool) {
+        let _ = on;
+    }
     /// How often something was prepared that later operations find done, such as recorded launches or memory: time in which
     /// this rises says nothing of what the same takes again. Always 0 where nothing of the kind takes long.
     fn preparations(&self) -> u64 {

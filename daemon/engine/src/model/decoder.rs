@@ -178,6 +178,10 @@ impl<B: Backend> LanguageModel for Decoder<B> {
         self.backend.alone(alone);
     }
 
+    fn rehearsing(&mut self, on: bool) {
+        self.backend.rehearsing(on);
+    }
+
     fn preparations(&self) -> u64 {
         self.backend.preparations()
     }

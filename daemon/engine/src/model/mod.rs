@@ -152,6 +152,8 @@ pub trait LanguageModel: Send {
     /// Computes on the calling thread alone from now on, or again on all threads: a draft that goes on while the target
     /// computes must not take the target's. Means nothing where the device is not the CPU.
     fn alone(&mut self, alone: bool);
+    /// What is computed from now on will come again soon, or only perhaps.
+    fn rehearsing(&mut self, on: bool);
     /// How often something was prepared that later passes find done: a pass during which this rises says nothing of what
     /// passes like it cost.
     fn preparations(&self) -> u64;

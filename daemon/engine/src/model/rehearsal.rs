@@ -51,6 +51,7 @@ impl Rehearsal<'_> {
         let want: Vec<usize> = (0..rows).collect();
         let rows = rows.min(self.max_rows);
         let mut result = Ok(());
+        model.rehearsing(true);
         'all: for context in CONTEXTS {
             if context + rows > self.context_length {
                 break;
@@ -76,6 +77,7 @@ impl Rehearsal<'_> {
                 }
             }
         }
+        model.rehearsing(false);
         model.close(slot);
         result
     }

@@ -1,7 +1,10 @@
 //! Plain code for wider vectors, where the CPU has them.
-#![expect(
-    unsafe_code,
-    reason = "calling what is compiled for instructions that were detected"
+#![cfg_attr(
+    target_arch = "x86_64",
+    expect(
+        unsafe_code,
+        reason = "calling what is compiled for instructions that were detected"
+    )
 )]
 
 /// Runs `work` as the compiler makes it for the widest vectors of this CPU. The bits are the same: rounding is that of single

@@ -115,6 +115,10 @@ impl Backend for CudaBackend {
         true
     }
 
+    fn rehearsing(&mut self, on: bool) {
+        self.recorder.borrow_mut().rehearsing(on);
+    }
+
     fn preparations(&self) -> u64 {
         self.recorder.borrow().preparations() + self.gpu.allocations()
     }

@@ -10,6 +10,11 @@ use crate::backend::BackendError;
 
 /// Bytes of the data that a step uploads.
 const UPLOAD: usize = 16 << 20;
+/// Times that a step is started launch by launch before it is made a graph: that takes the host some ten times as long as
+/// the graph saves each time.
+const PATIENCE: u32 = 12;
+/// The same while steps are rehearsed that every request will have.
+const EAGER: u32 = 2;
 /// Steps that are remembered: those of up to some 20 rows, at contexts of several lengths.
 const REMEMBERED: usize = 192;
 
@@ -23,8 +28,9 @@ struct Launches {
 #[derive(Debug)]
 struct Known {
     launches: Launches,
-    /// `None`: seen once.
+    /// `None`: not started often enough.
     graph: Option<Graph>,
+    starts: u32,
     used: u64,
 }
 
@@ -41,6 +47,7 @@ pub(super) struct Recorder {
     filled: bool,
     /// Steps that were started kernel by kernel or made a graph.
     preparations: u64,
+    eager: bool,
     options: Options,
 }
 
@@ -78,6 +85,7 @@ impl Recorder {
             flushes: 0,
             filled: false,
             preparations: 0,
+            eager: false,
             options: Options {
                 overlap: options.overlap && gpu.overlaps,
                 ..options
@@ -88,6 +96,11 @@ impl Recorder {
     /// Counts the flushes: what was uploaded before the last one is gone.
     pub(super) fn flushes(&self) -> u64 {
         self.flushes
+    }
+
+    /// Makes graphs of steps as soon as they come again, or only where that pays.
+    pub(super) fn rehearsing(&mut self, on: bool) {
+        self.eager = on;
     }
 
     /// Counts the steps that took longer than they will when their launches come again.
@@ -186,10 +199,14 @@ impl Recorder {
             if let Some(graph) = &known.graph {
                 return self.gpu.replay(graph);
             }
-            // Started one by one once more: making a graph takes the host about as long as a step takes the device.
+            known.starts += 1;
             self.preparations += 1;
             self.gpu.launch(launches, arguments)?;
-            known.graph = Some(self.gpu.capture(launches, arguments)?);
+            let patience = if self.eager { EAGER } else { PATIENCE };
+            if known.starts >= patience {
+                // While the device computes. Without a graph it goes on as before.
+                known.graph = self.gpu.capture(launches, arguments).ok();
+            }
             return Ok(());
         }
         if self.known.len() >= REMEMBERED {
@@ -208,6 +225,7 @@ impl Recorder {
         self.known.push(Known {
             launches: std::mem::take(&mut self.now),
             graph: None,
+            starts: 1,
             used: self.flushes,
         });
         Ok(())

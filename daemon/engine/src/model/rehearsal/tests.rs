@@ -54,6 +54,9 @@ impl LanguageModel for Device {
         self.preparations += u64::from(*runs <= 2);
         self.model.forward(rows, want)
     }
+    fn rehearsing(&mut self, on: bool) {
+        self.model.rehearsing(on);
+    }
     fn preparations(&self) -> u64 {
         self.preparations
     }
