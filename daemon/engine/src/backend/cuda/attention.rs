@@ -181,7 +181,7 @@ impl CudaBackend {
     }
 
     /// Room for so many counters, all zero.
-    fn counters(&self, count: usize) -> Result<u64, BackendError> {
+    pub(super) fn counters(&self, count: usize) -> Result<u64, BackendError> {
         let mut counters = self.counters.borrow_mut();
         if let Some(buffer) = counters.0.as_ref().filter(|old| old.bytes >= 4 * count) {
             return Ok(buffer.pointer);

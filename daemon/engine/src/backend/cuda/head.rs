@@ -13,14 +13,17 @@ use crate::backend::logits::Arrivals;
 use crate::backend::{BackendError, Logits, Norm};
 use crate::sampling::{LEADING, Leading};
 
-/// Threads that look at a row.
-const THREADS: usize = 1024;
+/// Threads of a block, and blocks that look at a row.
+const THREADS: usize = 512;
+const SLICES: usize = 8;
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct LeadArgs {
     logits: u64,
     out: u64,
+    partials: u64,
+    done: u64,
     vocabulary: i32,
     none: i32,
 }
@@ -120,6 +123,8 @@ impl CudaBackend {
         if rows.is_empty() {
             return self.recorder.borrow_mut().flush();
         }
+        // First, because new counters start what was recorded, and what was uploaded for it is gone then.
+        let done = self.counters(rows.len())?;
         self.settle(x);
         let list: Vec<u32> = rows.iter().map(|row| *row as u32).collect();
         let list = self.recorder.borrow_mut().upload(bytes(&list))?;
@@ -127,15 +132,23 @@ impl CudaBackend {
         self.norm(x, Some((norm, &normed)), Some(list));
         let mut logits = self.multiply(&normed, &[(head, None)])?;
         let told = self.floats(rows.len(), TOLD)?;
+        let partials = self.floats(rows.len() * SLICES, TOLD)?;
         let data = logits.swap_remove(0).data;
         let arguments = LeadArgs {
             logits: data.pointer,
             out: told.data.pointer,
+            partials: partials.data.pointer,
+            done,
             vocabulary: head.outputs as i32,
             none: 0,
         };
         let mut recorder = self.recorder.borrow_mut();
-        recorder.launch(self.kernels.lead, [rows.len(), 1, 1], THREADS, &arguments);
+        recorder.launch(
+            self.kernels.lead,
+            [SLICES, rows.len(), 1],
+            THREADS,
+            &arguments,
+        );
         recorder.flush()?;
         let mut arrived = self.spare.take(&self.gpu, rows.len() * TOLD)?;
         let to = &mut arrived.floats_mut()[..rows.len() * TOLD];
