@@ -121,6 +121,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let device = arguments.next().unwrap_or_else(|| "2".to_owned());
     let gguf = Gguf::open(path)?;
     let mut model = open(&device, &gguf)?;
+    // What is timed is a step that comes again and again.
+    model.rehearsing(true);
     let slot = model.open()?;
     let mut timer = Timer { model, slot };
     println!("ready");

@@ -7,6 +7,9 @@ use super::price::{self, MOST_SEATS};
 use super::seat::{Mode, Seat, View};
 use super::{CostModel, DraftKind, DraftState, Policy, Protection, SpeculationStats, StepPlan};
 
+/// Steps over which a request's allowance is spread where others draft beside it.
+const SPREAD: f64 = 128.0;
+
 /// A pair's history with one drafter.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
@@ -132,10 +135,13 @@ impl Controller {
         let achieved = pace * batch.running as f64 / plan.plain;
         plan.price = forecast.rate.max(achieved);
         plan.foreseen_rows = forecast.rows;
+        // Where some draft and each is protected, all do: who waits for the drafts of others should have its own.
+        let all = plan.running > 1 && self.protection == Protection::EachRequest;
+        plan.bearable = all.then_some(common_room / SPREAD);
         for (index, seat) in plan.seats.iter_mut().enumerate() {
             if seat.length.is_none() {
                 let drafts = index < MOST_SEATS && forecast.drafting >> index & 1 == 1;
-                seat.settle(drafts);
+                seat.settle(drafts || (all && forecast.drafting != 0));
             }
         }
     }

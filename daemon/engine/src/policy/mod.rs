@@ -73,9 +73,10 @@ pub enum Policy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protection {
     /// Every request waits for the whole step, so every request books it against the plain step of the same batch: step
-    /// time less committed tokens × plain step. Drafts must fit the allowance of all. This keeps the promise to each request
-    /// by the clock on the wall, whatever its neighbours draft; a request that gains nothing holds back neighbours that
-    /// would, once its allowance is spent, to the share of time that it may lose.
+    /// time less committed tokens × plain step. Drafts must fit the allowance of all, and a step's drafts may cost no more than
+    /// the request that gains least by them is expected to gain, so that allowances are not spent on neighbours; where one
+    /// drafts, all do. This keeps the promise to each request by the clock on the wall, whatever its neighbours draft; a
+    /// request that gains nothing holds back neighbours that would.
     #[default]
     EachRequest,
     /// The step's time is split: each request pays its part of the plain step of the same batch, and what its own drafts

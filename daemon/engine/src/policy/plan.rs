@@ -28,6 +28,10 @@ pub struct StepPlan {
     pub(super) foreseen_rows: usize,
     /// Seconds that drafts may still add to the step for everyone's sake.
     pub(super) room: f64,
+    /// Seconds that a request may lose in this step, catching up aside, by what others draft; `None`: as many as all may.
+    pub(super) bearable: Option<f64>,
+    /// Seconds of catching up so far.
+    pub(super) caught_up: f64,
     /// Seconds that drafts are expected to add so far.
     pub(super) extra: f64,
     /// Drafted rows so far.
@@ -51,6 +55,7 @@ impl StepPlan {
         self.seats.clear();
         self.rounds = Rounds::default();
         (self.extra, self.drafted, self.room) = (0.0, 0, f64::INFINITY);
+        (self.bearable, self.caught_up) = (None, 0.0);
         (self.running, self.positions, self.prompt) =
             (batch.running, batch.positions, batch.prompt);
     }
@@ -83,18 +88,21 @@ impl StepPlan {
                 self.pays(&seat, kind, depth, first, round)
             }
         };
-        let mut seconds = if depth == 0 {
+        let catch_up = if depth == 0 {
             view.catch_up_seconds
         } else {
             0.0
         };
         let mut rounds = self.rounds;
-        seconds += rounds.add(&self.costs, kind, depth);
+        let seconds = catch_up + rounds.add(&self.costs, kind, depth);
         // A round without a row to verify is in vain: both must fit.
-        if !pays || !self.fits(&seat, seconds + self.row_seconds(1)) {
+        let both = seconds + self.row_seconds(1);
+        let borne = view.mode == Mode::Probe || self.is_bearable(&seat, depth, both - catch_up);
+        if !pays || !borne || !self.fits(&seat, both) {
             return false;
         }
         self.rounds = rounds;
+        self.caught_up += catch_up;
         self.seats[sequence].views[kind.index()].rounds += 1;
         self.book(sequence, seconds);
         true
@@ -162,7 +170,9 @@ impl StepPlan {
             Mode::Probe => depth == 0 && sibling == 0,
             Mode::Open => pays,
         };
-        if !admitted || !self.fits(&seat, self.row_seconds(1)) {
+        let row = self.row_seconds(1);
+        let borne = view.mode == Mode::Probe || self.is_bearable(&seat, depth, row);
+        if !admitted || !borne || !self.fits(&seat, row) {
             return None;
         }
         self.admit(sequence, kind, 1, seat.gain(kind, depth, survival));
@@ -247,6 +257,18 @@ impl StepPlan {
     /// Whether losing so many seconds more stays within every bound.
     pub(super) fn fits(&self, seat: &Seat, seconds: f64) -> bool {
         !seat.bounded || (self.extra + seconds <= self.room && seat.extra + seconds <= seat.room)
+    }
+
+    /// Whether so many seconds more, for drafts down to `depth`, are worth it to each request, the one that gains least too:
+    /// all wait for the step.
+    pub(super) fn is_bearable(&self, seat: &Seat, depth: usize, seconds: f64) -> bool {
+        let Some(bearable) = self.bearable.filter(|_| seat.bounded) else {
+            return true;
+        };
+        let bounded = self.seats.iter().filter(|seat| seat.bounded);
+        let least = bounded.map(|seat| seat.foreseen_gain(depth));
+        let least = least.fold(f64::INFINITY, f64::min);
+        self.extra - self.caught_up + seconds <= least * self.plain + bearable
     }
 
     fn book(&mut self, sequence: usize, seconds: f64) {

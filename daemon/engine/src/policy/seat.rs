@@ -146,6 +146,21 @@ impl Seat {
         }
     }
 
+    /// Tokens beyond the first that the request may expect of a step in which drafts go down to `depth`: those of a chain so
+    /// long where it drafts that far, or else of what it has.
+    pub(super) fn foreseen_gain(&self, depth: usize) -> f64 {
+        let drafts = |view: &&View| view.mode == Mode::Open && view.rounds >= depth;
+        let chains = self.views.iter().filter(drafts).map(|view| {
+            let mut survival = 1.0;
+            let survivals = (0..=depth).map(|depth| {
+                survival *= view.rate(depth) * view.offered;
+                survival
+            });
+            survivals.sum()
+        });
+        chains.fold(self.tokens - 1.0, f64::max)
+    }
+
     /// Follows the thresholds: under the lowest, one token where a probe is due.
     pub(super) fn threshold(&mut self, acceptance: f64) {
         for view in &mut self.views {
