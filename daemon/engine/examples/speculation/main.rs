@@ -16,52 +16,24 @@
 //! second of every method. `benches/peer_text.py` measures llama.cpp in between.
 #![expect(clippy::print_stdout, reason = "the answer")]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod explain;
 mod method;
 
 use std::error::Error;
-use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use common::{device, draft, number, threads};
 use explain::Answer;
 use method::{METHODS, Method, method};
 use tandem_engine::engine::{Engine, EngineOptions};
-use tandem_engine::gguf::Gguf;
-use tandem_engine::pair::{Device, DraftSource, LoadOptions, ModelPair, PairFiles};
+use tandem_engine::pair::{LoadOptions, ModelPair, PairFiles};
 use tandem_engine::policy::{Pipelined, Policy};
 use tandem_engine::sampling::SamplingParams;
 use tandem_engine::tokenizer::SpecialTokens;
 use tandem_engine::{Output, Request, RequestStats, StopConditions, TokenId};
-
-fn number<T: FromStr>(name: &str, otherwise: T) -> T {
-    let named = std::env::var(name).ok();
-    named.map_or(otherwise, |n| n.parse().ok().expect("a number"))
-}
-
-/// The device that a variable names, the CPU where it is not set.
-fn device(name: &str, threads: NonZeroUsize) -> Result<Device, Box<dyn Error>> {
-    match std::env::var(name).as_deref() {
-        Err(_) | Ok("cpu") => Ok(Device::Cpu(threads)),
-        Ok("cuda") => Ok(Device::Cuda),
-        Ok("metal") => Ok(Device::Metal),
-        Ok(other) => Err(format!("{name} is `{other}` and should be cpu, cuda or metal").into()),
-    }
-}
-
-fn draft(path: &str) -> Result<DraftSource, Box<dyn Error>> {
-    let path = match path {
-        "-" => return Ok(DraftSource::None),
-        path => PathBuf::from(path),
-    };
-    let gguf = Gguf::open(&path)?;
-    let is_exit = gguf.optional_str("general.architecture")? == Some("llama-exit");
-    Ok(match is_exit {
-        true => DraftSource::Adapter(path),
-        false => DraftSource::Model(path),
-    })
-}
 
 /// One run.
 struct Run {
@@ -77,12 +49,12 @@ fn run(engine: &mut Engine, prompt: &[TokenId], method: &Method) -> Result<Run, 
     let request = Request {
         prompt: prompt.to_vec(),
         sampling: SamplingParams {
-            temperature: number("TEMPERATURE", 0.0),
+            temperature: number("TEMPERATURE", 0.0)?,
             seed: Some(1),
             ..SamplingParams::default()
         },
         stop: StopConditions {
-            max_tokens: Some(number("TOKENS", 128)),
+            max_tokens: Some(number("TOKENS", 128)?),
             ..StopConditions::default()
         },
         speculation: method.speculation,
@@ -129,8 +101,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (Some(target), Some(by)) = (arguments.next(), arguments.next()) else {
         return Err("name a target, a draft and prompts".into());
     };
-    let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let threads = NonZeroUsize::new(number("THREADS", threads.get())).ok_or("no threads")?;
+    let threads = threads()?;
     let files = PairFiles {
         target: target.into(),
         draft: draft(&by)?,
@@ -161,7 +132,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             lookup_history: Some(8 << 20),
         },
     );
-    if number("REHEARSE", 1) > 0 {
+    if number("REHEARSE", 1)? > 0 {
         engine.rehearse(&Instant::now, Duration::from_secs(1))?;
     }
     let named = std::env::var("METHODS");
@@ -170,7 +141,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if methods.first().is_none_or(|method| method.name != "plain") {
         return Err("METHODS must name plain first: the others are compared with it".into());
     }
-    let explained: u8 = number("EXPLAIN", 0);
+    let explained: u8 = number("EXPLAIN", 0)?;
     let paths: Vec<String> = arguments.collect();
     if paths.is_empty() {
         for path in std::io::stdin().lines() {
@@ -259,7 +230,7 @@ fn measure(
     let mut seconds = vec![Vec::new(); methods.len()];
     let mut answers: Vec<Vec<Answer>> = methods.iter().map(|_| Vec::new()).collect();
     let (mut plain, mut stats) = (Vec::new(), RequestStats::default());
-    for _ in 0..number("ROUNDS", 3) {
+    for _ in 0..number("ROUNDS", 3)? {
         for (index, method) in methods.iter().enumerate() {
             engine.set_policy(method.policy);
             let run = run(engine, &prompt, method)?;
