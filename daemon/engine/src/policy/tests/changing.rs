@@ -184,3 +184,31 @@ fn unlike_requests_all_gain_by_drafting_together() {
         }
     }
 }
+
+#[test]
+fn requests_that_do_not_gain_lose_little_together() {
+    for (requests, likely) in [
+        (2, 0.05),
+        (4, 0.05),
+        (8, 0.05),
+        (2, 0.35),
+        (4, 0.35),
+        (8, 0.35),
+    ] {
+        let mut controller = controller(Policy::Goodput);
+        // What the first ones cost to find out, the next ones know.
+        for (round, least) in [0.9, 0.97, 0.97].into_iter().enumerate() {
+            let mut texts: Vec<Text<'_>> = (0..requests)
+                .map(|_| Text {
+                    behind: 40,
+                    ..text(128, move |_| likely)
+                })
+                .collect();
+            let dice = &mut Dice(9 + round as u64);
+            run(&mut controller, &machine(chunked, 0.2), &mut texts, dice);
+            let speedups = texts.iter().map(Text::speedup);
+            let worst = speedups.fold(f64::INFINITY, f64::min);
+            assert!(worst > least, "{requests} of {likely}, {round}: {worst}");
+        }
+    }
+}
