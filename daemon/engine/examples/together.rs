@@ -16,9 +16,8 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::time::Instant;
 
-use common::{device, draft, number, threads};
+use common::{load, number};
 use tandem_engine::engine::{Engine, EngineOptions};
-use tandem_engine::pair::{LoadOptions, ModelPair, PairFiles};
 use tandem_engine::policy::{Pipelined, Policy};
 use tandem_engine::sampling::SamplingParams;
 use tandem_engine::tokenizer::SpecialTokens;
@@ -131,35 +130,6 @@ fn run(engine: &mut Engine, requests: Vec<Request>, explained: bool) -> Fallible
     })
 }
 
-fn load(target: String, by: &str, most: usize) -> Fallible<Engine> {
-    let files = PairFiles {
-        target: target.into(),
-        draft: draft(by)?,
-    };
-    let threads = threads()?;
-    let options = LoadOptions {
-        context_length: Some(4096),
-        budget: 64 << 30,
-        max_step_rows: 64,
-        device: device("DEVICE", threads)?,
-        draft_device: match std::env::var_os("DRAFT_DEVICE") {
-            Some(_) => Some(device("DRAFT_DEVICE", threads)?),
-            None => None,
-        },
-        prepared: None,
-    };
-    let limits = EngineOptions {
-        max_sequences: most,
-        max_step_rows: 64,
-        cache_budget: 32 << 30,
-        policy: Policy::Goodput,
-        pipelined: Pipelined::Auto,
-        lookup_history: Some(8 << 20),
-    };
-    let pair = ModelPair::load(&files, &options, &mut |_| {})?;
-    Ok(Engine::new(pair, limits))
-}
-
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
@@ -177,7 +147,15 @@ fn main() -> Fallible<()> {
         .collect::<Result<_, _>>()?;
     let most = numbers.iter().copied().max().filter(|most| *most > 0);
     let most = most.ok_or("TOGETHER names no numbers of requests")?;
-    let mut engine = load(target, &by, most)?;
+    let limits = EngineOptions {
+        max_sequences: most,
+        max_step_rows: 64,
+        cache_budget: 32 << 30,
+        policy: Policy::Goodput,
+        pipelined: Pipelined::Auto,
+        lookup_history: Some(8 << 20),
+    };
+    let mut engine = load(target, &by, limits)?;
     let mut prompts = Vec::new();
     for path in arguments {
         let text = std::fs::read_to_string(path)?;

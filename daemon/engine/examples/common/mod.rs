@@ -5,8 +5,9 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use tandem_engine::engine::{Engine, EngineOptions};
 use tandem_engine::gguf::Gguf;
-use tandem_engine::pair::{Device, DraftSource};
+use tandem_engine::pair::{Device, DraftSource, LoadOptions, ModelPair, PairFiles};
 
 /// The number that a variable names, or another where it is not set.
 pub(crate) fn number<T: FromStr>(name: &str, otherwise: T) -> Result<T, Box<dyn Error>> {
@@ -19,7 +20,7 @@ pub(crate) fn number<T: FromStr>(name: &str, otherwise: T) -> Result<T, Box<dyn 
 }
 
 /// The device that a variable names, the CPU where it is not set.
-pub(crate) fn device(name: &str, threads: NonZeroUsize) -> Result<Device, Box<dyn Error>> {
+fn device(name: &str, threads: NonZeroUsize) -> Result<Device, Box<dyn Error>> {
     match std::env::var(name).as_deref() {
         Err(_) | Ok("cpu") => Ok(Device::Cpu(threads)),
         Ok("cuda") => Ok(Device::Cuda),
@@ -29,13 +30,13 @@ pub(crate) fn device(name: &str, threads: NonZeroUsize) -> Result<Device, Box<dy
 }
 
 /// `THREADS`, or as many as the machine has.
-pub(crate) fn threads() -> Result<NonZeroUsize, Box<dyn Error>> {
+fn threads() -> Result<NonZeroUsize, Box<dyn Error>> {
     let all = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     number("THREADS", all)
 }
 
 /// What drafts: a model, an exit adapter, or `-` for the search in the text alone.
-pub(crate) fn draft(path: &str) -> Result<DraftSource, Box<dyn Error>> {
+fn draft(path: &str) -> Result<DraftSource, Box<dyn Error>> {
     let path = match path {
         "-" => return Ok(DraftSource::None),
         path => PathBuf::from(path),
@@ -46,4 +47,30 @@ pub(crate) fn draft(path: &str) -> Result<DraftSource, Box<dyn Error>> {
         true => DraftSource::Adapter(path),
         false => DraftSource::Model(path),
     })
+}
+
+/// An engine for a target and what drafts for it, on `DEVICE` and `DRAFT_DEVICE`.
+pub(crate) fn load(
+    target: String,
+    by: &str,
+    limits: EngineOptions,
+) -> Result<Engine, Box<dyn Error>> {
+    let threads = threads()?;
+    let files = PairFiles {
+        target: target.into(),
+        draft: draft(by)?,
+    };
+    let options = LoadOptions {
+        context_length: Some(4096),
+        budget: 64 << 30,
+        max_step_rows: limits.max_step_rows,
+        device: device("DEVICE", threads)?,
+        draft_device: match std::env::var_os("DRAFT_DEVICE") {
+            Some(_) => Some(device("DRAFT_DEVICE", threads)?),
+            None => None,
+        },
+        prepared: None,
+    };
+    let pair = ModelPair::load(&files, &options, &mut |_| {})?;
+    Ok(Engine::new(pair, limits))
 }

@@ -25,11 +25,10 @@ use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use common::{device, draft, number, threads};
+use common::{load, number};
 use explain::Answer;
 use method::{METHODS, Method, method};
 use tandem_engine::engine::{Engine, EngineOptions};
-use tandem_engine::pair::{LoadOptions, ModelPair, PairFiles};
 use tandem_engine::policy::{Pipelined, Policy};
 use tandem_engine::sampling::SamplingParams;
 use tandem_engine::tokenizer::SpecialTokens;
@@ -101,24 +100,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (Some(target), Some(by)) = (arguments.next(), arguments.next()) else {
         return Err("name a target, a draft and prompts".into());
     };
-    let threads = threads()?;
-    let files = PairFiles {
-        target: target.into(),
-        draft: draft(&by)?,
-    };
-    let options = LoadOptions {
-        context_length: Some(4096),
-        budget: 64 << 30,
-        max_step_rows: 64,
-        device: device("DEVICE", threads)?,
-        draft_device: match std::env::var_os("DRAFT_DEVICE") {
-            Some(_) => Some(device("DRAFT_DEVICE", threads)?),
-            None => None,
-        },
-        prepared: None,
-    };
-    let mut engine = Engine::new(
-        ModelPair::load(&files, &options, &mut |_| {})?,
+    let mut engine = load(
+        target,
+        &by,
         EngineOptions {
             max_sequences: 1,
             max_step_rows: 64,
@@ -131,7 +115,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             },
             lookup_history: Some(8 << 20),
         },
-    );
+    )?;
     if number("REHEARSE", 1)? > 0 {
         engine.rehearse(&Instant::now, Duration::from_secs(1))?;
     }

@@ -1,6 +1,5 @@
 //! Attention over the caches: what the kernels are told of rows and caches, and their launches.
 
-use super::memory::Buffer;
 use super::recorder::Start;
 use super::rows::CudaHidden;
 use super::schedule::{CHUNK, QUERIES, Scheduled};
@@ -59,16 +58,6 @@ struct AttendArgs {
     chunks: i32,
     groups: i32,
     none: i32,
-}
-
-/// Counters that are zero between launches.
-#[derive(Debug)]
-pub(super) struct Counters(Option<Buffer>);
-
-impl Counters {
-    pub(super) fn none() -> Self {
-        Self(None)
-    }
 }
 
 impl CudaBackend {
@@ -178,18 +167,5 @@ impl CudaBackend {
         };
         self.recorder.borrow_mut().record(start, &arguments);
         Ok(out)
-    }
-
-    /// Room for so many counters, all zero.
-    pub(super) fn counters(&self, count: usize) -> Result<u64, BackendError> {
-        let mut counters = self.counters.borrow_mut();
-        if let Some(buffer) = counters.0.as_ref().filter(|old| old.bytes >= 4 * count) {
-            return Ok(buffer.pointer);
-        }
-        // What was recorded may still count with the old ones.
-        self.recorder.borrow_mut().flush()?;
-        let buffer = Buffer::new(&self.gpu, 4 * count.next_power_of_two().max(1 << 16))?;
-        self.gpu.clear(buffer.pointer, buffer.bytes)?;
-        Ok(counters.0.insert(buffer).pointer)
     }
 }

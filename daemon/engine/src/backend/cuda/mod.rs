@@ -2,11 +2,12 @@
 //!
 //! Weights stay quantized and are unpacked to halves on their way into the matrix units, so that a step of 8 rows reads
 //! what a step of one row reads. Operations are recorded, and started together where the host needs logits: as one graph
-//! where the same step was recorded before. A row's result does not depend on the rows computed with it: every sum has
+//! where the same step comes often. A row's result does not depend on the rows computed with it: every sum has
 //! one order, whatever the shape of the launch.
 
 mod attention;
 mod cache;
+mod counters;
 mod driver;
 mod head;
 mod kernels;
@@ -22,8 +23,8 @@ mod weights;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use attention::Counters;
 pub use cache::CudaCache;
+use counters::Counters;
 use driver::{Gpu, bytes};
 use head::Spare;
 use kernels::Kernels;
@@ -82,7 +83,7 @@ impl CudaBackend {
         Ok(Self {
             recorder: RefCell::new(Recorder::new(&gpu, options)?),
             scheduled: RefCell::new(None),
-            counters: RefCell::new(Counters::none()),
+            counters: RefCell::default(),
             spare: Arc::default(),
             pool: Pool::new(&gpu),
             kernels: Kernels::shared(&gpu)?,

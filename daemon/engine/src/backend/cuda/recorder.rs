@@ -1,4 +1,4 @@
-//! The launches of a step, collected and started together. A step whose launches were seen before, to the byte, is
+//! The launches of a step, collected and started together. A step whose launches come often, to the byte, is
 //! replayed as a graph: all that differs from step to step is data, uploaded in one piece.
 
 use std::sync::Arc;
@@ -68,7 +68,7 @@ pub(super) struct Start {
 /// How kernels are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Steps that were seen before are started as one graph.
+    /// Steps that come often are started as one graph.
     pub graphs: bool,
     /// Kernels may start while the one before them ends, where the device can.
     pub overlap: bool,

@@ -1,5 +1,6 @@
 //! Text that changes, requests that compete, and what the drafter itself knows.
 
+use super::short_steps::target;
 use super::sim::{Dice, Text, chunked, controller, machine, run, shallow, steep, text};
 use crate::policy::{Controller, Policy, Protection};
 
@@ -146,15 +147,9 @@ fn a_drafter_that_never_pays_is_parked() {
 
 #[test]
 fn unlike_requests_all_gain_by_drafting_together() {
-    // The steps of an H200.
+    // In plain steps.
     fn device(rows: usize) -> f64 {
-        match rows {
-            0 => 0.0,
-            1..=8 => 1.0 + 0.011 * (rows - 1) as f64,
-            9..=16 => 1.24 + 0.005 * (rows - 9) as f64,
-            17..=24 => 1.5 + 0.015 * (rows - 17) as f64,
-            _ => 1.62 + 0.012 * (rows - 25) as f64,
-        }
+        target(rows) / target(1)
     }
     const KINDS: [[f64; 2]; 4] = [[0.95, 0.6], [0.9, 0.6], [0.7, 0.3], [0.5, 0.2]];
     for (requests, least, mean) in [(4, 1.0, 1.3), (8, 0.9, 1.07)] {

@@ -19,7 +19,7 @@ fn between(points: &[(usize, f64)], rows: usize) -> f64 {
 }
 
 /// Milliseconds of a target of 6.9 billion parameters on an H200, and of the host's part.
-fn target(rows: usize) -> f64 {
+pub(super) fn target(rows: usize) -> f64 {
     let points = [
         (1, 1.0),
         (2, 1.01),
