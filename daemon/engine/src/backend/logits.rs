@@ -8,8 +8,8 @@ use crate::sampling::{Leading, LogitsRow, Rest};
 
 /// Logits that a device keeps until they are read.
 pub(super) trait Arrivals: Debug + Send + Sync {
-    /// All of them, row after row, fetched when this is first called; none where that failed.
-    fn floats(&self) -> &[f32];
+    /// Those of a row, fetched when they are first asked for; none where that failed.
+    fn values(&self, row: usize) -> &[f32];
     /// What leads in a row.
     fn leading(&self, row: usize) -> &Leading;
     /// Why fetching failed, where it did.
@@ -59,20 +59,17 @@ impl Logits {
         self.lent = Some(values);
     }
 
-    /// The logits of the `row`-th row asked for. A device may still have them: then all rows are fetched.
+    /// The logits of the `row`-th row asked for, which are fetched where a device still has them.
     ///
     /// # Panics
     /// If fewer rows were asked for.
     #[must_use]
     pub fn row(&self, row: usize) -> &[f32] {
         assert!(row < self.rows, "row {row} of {} logits", self.rows);
-        let values = match &self.lent {
-            Some(lent) => lent.floats(),
-            None => &self.values,
-        };
-        values
-            .get(row * self.vocabulary..(row + 1) * self.vocabulary)
-            .unwrap_or_default()
+        match &self.lent {
+            Some(lent) => lent.values(row),
+            None => &self.values[row * self.vocabulary..(row + 1) * self.vocabulary],
+        }
     }
 
     /// The same, of which only what is read is fetched.

@@ -24,12 +24,16 @@ impl StepPlan {
         if !first && (seat.length.is_some() || seat.width == Some(1)) {
             return 0;
         }
+        let others = (0..).zip(&self.seats);
+        let others = others.filter(|(index, seat)| *index != sequence && seat.bounded);
+        let others = others.map(|(_, seat)| seat.foreseen_gain(0));
+        let others = others.fold(f64::INFINITY, f64::min);
         let (mut survival, mut gain, mut best) = (rest, 0.0, (0.0, 0, 0.0));
         for tokens in 1..=most {
             survival *= view.matches.at(match_length + tokens - 1);
             gain += survival;
             let seconds = self.row_seconds(tokens);
-            if !self.fits(&seat, seconds) {
+            if !self.fits(&seat, seconds) || !self.is_borne(&seat, gain.min(others), seconds) {
                 break;
             }
             let value = gain - self.price * seconds;

@@ -262,12 +262,16 @@ impl StepPlan {
     /// Whether so many seconds more, for drafts down to `depth`, are worth it to each request, the one that gains least too:
     /// all wait for the step.
     pub(super) fn is_bearable(&self, seat: &Seat, depth: usize, seconds: f64) -> bool {
+        let bounded = self.seats.iter().filter(|seat| seat.bounded);
+        let gains = bounded.map(|seat| seat.foreseen_gain(depth));
+        self.is_borne(seat, gains.fold(f64::INFINITY, f64::min), seconds)
+    }
+
+    /// The same where the request that gains least gains so many tokens.
+    pub(super) fn is_borne(&self, seat: &Seat, least: f64, seconds: f64) -> bool {
         let Some(bearable) = self.bearable.filter(|_| seat.bounded) else {
             return true;
         };
-        let bounded = self.seats.iter().filter(|seat| seat.bounded);
-        let least = bounded.map(|seat| seat.foreseen_gain(depth));
-        let least = least.fold(f64::INFINITY, f64::min);
         self.extra - self.caught_up + seconds <= least * self.plain + bearable
     }
 

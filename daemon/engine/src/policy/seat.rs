@@ -149,8 +149,11 @@ impl Seat {
     /// Tokens beyond the first that the request may expect of a step in which drafts go down to `depth`: those of a chain so
     /// long where it drafts that far, or else of what it has.
     pub(super) fn foreseen_gain(&self, depth: usize) -> f64 {
+        // Whether there is something to look up is not known before there is.
+        let kinds = [DraftKind::Model, DraftKind::SelfDraft].into_iter();
+        let views = kinds.map(|kind| &self.views[kind.index()]);
         let drafts = |view: &&View| view.mode == Mode::Open && view.rounds >= depth;
-        let chains = self.views.iter().filter(drafts).map(|view| {
+        let chains = views.filter(drafts).map(|view| {
             let mut survival = 1.0;
             let survivals = (0..=depth).map(|depth| {
                 survival *= view.rate(depth) * view.offered;

@@ -8,8 +8,7 @@ const FIRST_POSITIONS: f64 = 256.0;
 const BUCKETS: usize = 13;
 /// A bucket whose share of a measurement is smaller learns nothing from it.
 const LEAST_SHARE: f64 = 0.1;
-/// Measurements of a number of rows in a row that may be cold before that is taken for how it always is. A shape that
-/// was rehearsed is ready long before; what others take until it pays to prepare them is what they cost meanwhile.
+/// Measurements of a number of rows in a row that may be cold before that is taken for how it always is.
 const PATIENCE: u8 = 4;
 
 /// Time by rows and attended positions: curves at powers of two of the positions, linear between them.

@@ -20,19 +20,7 @@ pub(crate) struct Leading {
 impl Leading {
     /// Looks at a row, at least [`MOST`] long. NaN counts as negative infinity.
     pub(crate) fn of(logits: &[f32]) -> Self {
-        let top = wide(|| {
-            let mut top = [(f32::NEG_INFINITY, 0); MOST];
-            for (start, block) in (0..).step_by(64).zip(logits.chunks(64)) {
-                // Few blocks have anything to add, and a maximum vectorizes.
-                if math::max_inline(block) <= top[MOST - 1].0 {
-                    continue;
-                }
-                for (index, &logit) in (start..).zip(block) {
-                    insert(&mut top, logit, index);
-                }
-            }
-            top
-        });
+        let top = highest(logits);
         let peak = top[0].0;
         let sum = match peak.is_finite() {
             true => math::sum_exp(logits, peak),
@@ -59,6 +47,26 @@ impl Leading {
             probs: top.map(prob),
         }
     }
+}
+
+wide! {
+    /// The highest logits of a row.
+    fn highest[](logits: &[f32]) -> [(f32, TokenId); MOST] = highest_inline
+}
+
+#[inline(always)]
+fn highest_inline(logits: &[f32]) -> [(f32, TokenId); MOST] {
+    let mut top = [(f32::NEG_INFINITY, 0); MOST];
+    for (start, block) in (0..).step_by(64).zip(logits.chunks(64)) {
+        // Few blocks have anything to add, and a maximum vectorizes.
+        if math::max_inline(block) <= top[MOST - 1].0 {
+            continue;
+        }
+        for (index, &logit) in (start..).zip(block) {
+            insert(&mut top, logit, index);
+        }
+    }
+    top
 }
 
 /// Puts a logit in its place among the highest, behind equal ones.

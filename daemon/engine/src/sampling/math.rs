@@ -59,13 +59,13 @@ pub(crate) fn neg_ln_one_minus(w: f64) -> f64 {
     -(exponent as f64) * std::f64::consts::LN_2 - twice_artanh((mantissa - 1.0) / (mantissa + 1.0))
 }
 
-/// Sum in 64-bit arithmetic, in a fixed order.
-pub(crate) fn sum<W: Copy + Into<f64>>(values: &[W]) -> f64 {
-    wide(|| sum_inline(values))
+wide! {
+    /// Sum in 64-bit arithmetic, in a fixed order.
+    pub(crate) fn sum[W: Copy + Into<f64>](values: &[W]) -> f64 = sum_inline
 }
 
 #[inline(always)]
-fn sum_inline<W: Copy + Into<f64>>(values: &[W]) -> f64 {
+pub(super) fn sum_inline<W: Copy + Into<f64>>(values: &[W]) -> f64 {
     let mut lanes = [0.0; LANES];
     let chunks = values.chunks_exact(LANES);
     let rest: f64 = chunks.remainder().iter().map(|&value| value.into()).sum();
@@ -77,40 +77,46 @@ fn sum_inline<W: Copy + Into<f64>>(values: &[W]) -> f64 {
     lanes.iter().sum::<f64>() + rest
 }
 
-/// The sum of e^(x - peak) over values none of which is above `peak`, in a fixed order.
-pub(crate) fn sum_exp(values: &[f32], peak: f32) -> f64 {
+wide! {
+    /// The sum of e^(x - peak) over values none of which is above `peak`, in a fixed order.
+    pub(crate) fn sum_exp[](values: &[f32], peak: f32) -> f64 = sum_exp_inline
+}
+
+#[inline(always)]
+pub(super) fn sum_exp_inline(values: &[f32], peak: f32) -> f64 {
     /// Values whose sum is kept in 32 bits.
     const BLOCK: usize = 512;
-    wide(|| {
-        let mut total = 0.0;
-        for block in values.chunks(BLOCK) {
-            let mut lanes = [0.0_f32; 2 * LANES];
-            let chunks = block.chunks_exact(2 * LANES);
-            let rest = chunks.remainder().iter();
-            let rest: f32 = rest.map(|&x| exp_nonpositive(x - peak)).sum();
-            for chunk in chunks {
-                for (lane, &x) in lanes.iter_mut().zip(chunk) {
-                    *lane += exp_nonpositive(x - peak);
-                }
+    let mut total = 0.0;
+    for block in values.chunks(BLOCK) {
+        let mut lanes = [0.0_f32; 2 * LANES];
+        let chunks = block.chunks_exact(2 * LANES);
+        let rest = chunks.remainder().iter();
+        let rest: f32 = rest.map(|&x| exp_nonpositive(x - peak)).sum();
+        for chunk in chunks {
+            for (lane, &x) in lanes.iter_mut().zip(chunk) {
+                *lane += exp_nonpositive(x - peak);
             }
-            total += f64::from(lanes.iter().sum::<f32>() + rest);
         }
-        total
-    })
+        total += f64::from(lanes.iter().sum::<f32>() + rest);
+    }
+    total
 }
 
-/// Turns values into e^((x - peak) * factor).
-pub(crate) fn exp_all(values: &mut [f32], peak: f32, factor: f32) {
-    wide(|| {
-        for value in values {
-            *value = exp_nonpositive((*value - peak) * factor);
-        }
-    });
+wide! {
+    /// Turns values into e^((x - peak) * factor).
+    pub(crate) fn exp_all[](values: &mut [f32], peak: f32, factor: f32) -> () = exp_all_inline
 }
 
-/// Largest value, NaN aside; negative infinity when there is none.
-pub(crate) fn max(values: &[f32]) -> f32 {
-    wide(|| max_inline(values))
+#[inline(always)]
+pub(super) fn exp_all_inline(values: &mut [f32], peak: f32, factor: f32) {
+    for value in values {
+        *value = exp_nonpositive((*value - peak) * factor);
+    }
+}
+
+wide! {
+    /// Largest value, NaN aside; negative infinity when there is none.
+    pub(crate) fn max[](values: &[f32]) -> f32 = max_inline
 }
 
 /// [`max`], for code that is compiled for wide vectors as a whole.
@@ -133,18 +139,7 @@ pub(super) fn max_inline(values: &[f32]) -> f32 {
 
 /// Index of the largest value, the lowest on ties and NaN aside; 0 when no value is above negative infinity.
 pub(crate) fn argmax(values: &[f32]) -> usize {
-    /// Whose maximum is found at once; only the winning block is searched for its place.
-    const BLOCK: usize = 1024;
-    let (largest, start) = wide(|| {
-        let (mut largest, mut start) = (f32::NEG_INFINITY, 0);
-        for (number, block) in values.chunks(BLOCK).enumerate() {
-            let candidate = max_inline(block);
-            if candidate > largest {
-                (largest, start) = (candidate, number * BLOCK);
-            }
-        }
-        (largest, start)
-    });
+    let (largest, start) = largest_block(values);
     if largest == f32::NEG_INFINITY {
         return 0;
     }
@@ -153,4 +148,22 @@ pub(crate) fn argmax(values: &[f32]) -> usize {
             .iter()
             .position(|&value| value == largest)
             .unwrap_or(0)
+}
+
+wide! {
+    /// The largest value, and where the first block begins that has it: only that one is searched for its place.
+    fn largest_block[](values: &[f32]) -> (f32, usize) = largest_block_inline
+}
+
+#[inline(always)]
+fn largest_block_inline(values: &[f32]) -> (f32, usize) {
+    const BLOCK: usize = 1024;
+    let (mut largest, mut start) = (f32::NEG_INFINITY, 0);
+    for (number, block) in values.chunks(BLOCK).enumerate() {
+        let candidate = max_inline(block);
+        if candidate > largest {
+            (largest, start) = (candidate, number * BLOCK);
+        }
+    }
+    (largest, start)
 }

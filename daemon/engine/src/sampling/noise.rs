@@ -9,6 +9,7 @@
 #[cfg(test)]
 mod tests;
 
+use super::wide::wide;
 use super::{Distribution, math};
 use crate::TokenId;
 
@@ -16,7 +17,9 @@ use crate::TokenId;
 const STRIDE: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Tokens whose noise is computed together, and usually dismissed together.
-const BLOCK: usize = 16;
+const BLOCK: usize = 64;
+/// Bits of the noise that usually dismiss a token: as many as single precision holds.
+const FIRST_BITS: u32 = 24;
 
 /// Counter-based noise: the SplitMix64 stream whose start is mixed from (seed, position), indexed by token id.
 #[derive(Clone, Copy, Debug)]
@@ -71,26 +74,12 @@ impl Noise {
         if leaders.is_empty() {
             return 0;
         }
-        let key = self.key(position);
         let mut race = Race {
             leaders,
             arrived: 0,
             limit: f64::INFINITY,
         };
-        for (number, weights) in distribution.weights().chunks(BLOCK).enumerate() {
-            let start = number * BLOCK;
-            let noise = if distribution.is_dense() {
-                noise_block(key, start as TokenId..)
-            } else {
-                noise_block(key, distribution.tokens()[start..].iter().copied())
-            };
-            if race.is_hopeless(&noise, weights) {
-                continue;
-            }
-            for (offset, (w, &weight)) in noise.into_iter().zip(weights).enumerate() {
-                race.enter(distribution.token(start + offset), w, f64::from(weight));
-            }
-        }
+        run(&mut race, self.key(position), distribution);
         race.arrived
     }
 
@@ -117,17 +106,27 @@ impl Race<'_> {
         w * MARGIN > self.limit * weight
     }
 
-    /// Whether that holds for a whole block.
-    fn is_hopeless(&self, noise: &[f64; BLOCK], weights: &[f32]) -> bool {
-        let late = |(&w, &weight): (&f64, &f32)| self.is_late(w, f64::from(weight));
-        // Without a branch per token. Infinity times 0 is not late, and goes on to the exact test.
-        noise
-            .iter()
-            .zip(weights)
-            .map(late)
-            .fold(true, |all, late| all & late)
+    /// Whether that holds for a whole block, as far as the first bits of its noise tell: without a branch per token, and in
+    /// single precision, of which a vector holds more. Where they do not tell, the exact test decides.
+    #[inline(always)]
+    fn is_hopeless(&self, hashes: &[u64; BLOCK], weights: &[f32]) -> bool {
+        /// More than all rounding of limit, weight and product.
+        const MARGIN: f32 = (1.0 - 1.0 / (1 << 20) as f32) / (1 << FIRST_BITS) as f32;
+        // Infinity times 0 is not late, and what lies past the end is not there.
+        let Ok(weights) = <&[f32; BLOCK]>::try_from(weights) else {
+            return false;
+        };
+        // Where weights are so large that times are no normal numbers, too late a limit does no harm.
+        let limit = (self.limit as f32).max(f32::MIN_POSITIVE);
+        let late = |at: usize| {
+            let first = (hashes[at] >> (64 - FIRST_BITS)) as i32;
+            first as f32 * MARGIN > limit * weights[at]
+        };
+        (0..BLOCK).fold(true, |all, at| all & late(at))
     }
 
+    /// Lets one token take its place, if it gets one. Few come here, and the loop around is the shorter for it.
+    #[inline(never)]
     fn enter(&mut self, token: TokenId, w: f64, weight: f64) {
         if weight <= 0.0 || self.is_late(w, weight) {
             return;
@@ -150,24 +149,50 @@ impl Race<'_> {
     }
 }
 
-/// Noise of the next [`BLOCK`] tokens; 0 past their end.
-fn noise_block(key: u64, tokens: impl Iterator<Item = TokenId>) -> [f64; BLOCK] {
-    let mut noise = [0.0; BLOCK];
-    noise
-        .iter_mut()
-        .zip(tokens)
-        .for_each(|(w, token)| *w = uniform(key, token));
-    noise
+wide! {
+    /// Lets all tokens race.
+    fn run[](race: &mut Race<'_>, key: u64, distribution: &Distribution) -> () = run_inline
 }
 
-/// Uniform in (0, 1] with 53 significant bits also near 0, where the race is decided; at least 2⁻⁶⁴.
-fn uniform(key: u64, token: TokenId) -> f64 {
-    let bits = mix(key.wrapping_add(u64::from(token).wrapping_mul(STRIDE)));
+#[inline(always)]
+fn run_inline(race: &mut Race<'_>, key: u64, distribution: &Distribution) {
+    let (weights, tokens) = (distribution.weights(), distribution.tokens());
+    for start in (0..weights.len()).step_by(BLOCK) {
+        let weights = &weights[start..weights.len().min(start + BLOCK)];
+        let mut hashes = [0; BLOCK];
+        if distribution.is_dense() {
+            for (at, hash) in hashes.iter_mut().enumerate() {
+                *hash = self::hash(key, (start + at) as TokenId);
+            }
+        } else {
+            for (hash, &token) in hashes.iter_mut().zip(&tokens[start..]) {
+                *hash = self::hash(key, token);
+            }
+        }
+        if race.is_hopeless(&hashes, weights) {
+            continue;
+        }
+        for (offset, (&hash, &weight)) in hashes.iter().zip(weights).enumerate() {
+            let token = distribution.token(start + offset);
+            race.enter(token, uniform(hash), f64::from(weight));
+        }
+    }
+}
+
+/// The noise of a token as 64 bits.
+#[inline(always)]
+fn hash(key: u64, token: TokenId) -> u64 {
+    mix(key.wrapping_add(u64::from(token).wrapping_mul(STRIDE)))
+}
+
+/// The same, uniform in (0, 1] with 53 significant bits also near 0, where the race is decided; at least 2⁻⁶⁴.
+fn uniform(hash: u64) -> f64 {
     // 63 bits, as signed numbers convert in one instruction.
-    ((bits >> 1) as i64 as f64 + 0.5) * (0.5 / (1_u64 << 62) as f64)
+    ((hash >> 1) as i64 as f64 + 0.5) * (0.5 / (1_u64 << 62) as f64)
 }
 
 /// The 64-bit finalizer of SplitMix64 (Stafford's variant 13).
+#[inline(always)]
 fn mix(mut bits: u64) -> u64 {
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -3,6 +3,7 @@
 //! Candidates are ordered by a 64-bit key: value descending, then id ascending, so ties have one outcome. Selection is
 //! by quickselect over few candidates; the vocabulary itself is only scanned.
 
+use super::wide::wide;
 use super::{Distribution, math};
 use crate::TokenId;
 
@@ -22,24 +23,60 @@ fn token(key: u64) -> TokenId {
     (key & u64::from(u32::MAX)) as TokenId
 }
 
+/// Values that are looked at together: most blocks have nothing that is large enough, and a maximum vectorizes.
+const BLOCK: usize = 64;
+
+wide! {
+    /// Keys of logits among which the `k` largest are.
+    fn contenders[](logits: &[f32], k: usize) -> Vec<u64> = contenders_inline
+}
+
+#[inline(always)]
+fn contenders_inline(logits: &[f32], k: usize) -> Vec<u64> {
+    let capacity = k.saturating_mul(2).max(256);
+    let mut keys = Vec::with_capacity(capacity.min(logits.len()));
+    let mut floor = f32::NEG_INFINITY;
+    for (start, block) in (0..).step_by(BLOCK).zip(logits.chunks(BLOCK)) {
+        if math::max_inline(block) <= floor {
+            continue;
+        }
+        for (token, &logit) in (start..).zip(block) {
+            // Strictly: of equal logits the earlier has the lower id. NaN passes no comparison.
+            if logit > floor {
+                keys.push(key(logit, token));
+                if keys.len() == capacity {
+                    let (_, &mut last, _) = keys.select_nth_unstable(k - 1);
+                    floor = logits[self::token(last) as usize];
+                    keys.truncate(k);
+                }
+            }
+        }
+    }
+    keys
+}
+
+wide! {
+    /// Places of the weights that are at least `floor`, which is above 0.
+    fn places_from[](weights: &[f32], floor: f32) -> Vec<usize> = places_from_inline
+}
+
+#[inline(always)]
+fn places_from_inline(weights: &[f32], floor: f32) -> Vec<usize> {
+    let mut places = Vec::new();
+    for (start, block) in (0..).step_by(BLOCK).zip(weights.chunks(BLOCK)) {
+        if math::max_inline(block) >= floor {
+            let large = (start..).zip(block).filter(|(_, weight)| **weight >= floor);
+            places.extend(large.map(|(place, _)| place));
+        }
+    }
+    places
+}
+
 /// Keeps the `k` largest logits of a dense row; `k` at least 1. Leaves nothing where no logit is above negative infinity.
 ///
 /// One scan with a rising floor: about k·ln(V/k) logits pass it in an ordinary row.
 pub(super) fn keep_top_k(row: &mut Distribution, k: usize) {
-    let capacity = k.saturating_mul(2).max(256);
-    let mut keys = Vec::with_capacity(capacity.min(row.weights.len()));
-    let mut floor = f32::NEG_INFINITY;
-    for (index, &logit) in row.weights.iter().enumerate() {
-        // Strictly: of equal logits the earlier has the lower id. NaN passes no comparison.
-        if logit > floor {
-            keys.push(key(logit, index as TokenId));
-            if keys.len() == capacity {
-                let (_, &mut last, _) = keys.select_nth_unstable(k - 1);
-                floor = row.weights[token(last) as usize];
-                keys.truncate(k);
-            }
-        }
-    }
+    let mut keys = contenders(&row.weights, k);
     if keys.len() > k {
         keys.select_nth_unstable(k - 1);
         keys.truncate(k);
@@ -57,12 +94,10 @@ pub(super) fn keep_top_p_min_p(row: &mut Distribution, top_p: f32, min_p: f32) {
     // Half of the bound, so that rounding cannot matter.
     let negligible = (row.total - goal) / (2.0 * row.weights.len() as f64);
     let floor = min_p.max(negligible as f32).max(f32::MIN_POSITIVE);
-    let mut keys = Vec::new();
-    for (index, &weight) in row.weights.iter().enumerate() {
-        if weight >= floor {
-            keys.push(key(weight, row.token(index)));
-        }
-    }
+    let mut keys: Vec<u64> = places_from(&row.weights, floor)
+        .into_iter()
+        .map(|place| key(row.weights[place], row.token(place)))
+        .collect();
     if top_p < 1.0 {
         let kept = nucleus(&mut keys, goal, |key| row.weight(token(key)));
         keys.truncate(kept);

@@ -62,29 +62,30 @@ impl Spare {
 struct Held {
     gpu: Arc<Gpu>,
     data: Buffer,
-    len: usize,
+    vocabulary: usize,
     leading: Vec<Leading>,
-    fetched: OnceLock<Result<Pinned, String>>,
+    /// Row by row: of a draft's rows those after the first refused token are never read.
+    fetched: Vec<OnceLock<Result<Pinned, String>>>,
     spare: Arc<Spare>,
 }
 
 impl Held {
-    fn fetch(&self) -> Result<Pinned, BackendError> {
-        let mut pinned = self.spare.take(&self.gpu, self.len)?;
-        let to = &mut pinned.floats_mut()[..self.len];
-        self.gpu.download(self.data.pointer, to)?;
+    fn fetch(&self, row: usize) -> Result<Pinned, BackendError> {
+        let mut pinned = self.spare.take(&self.gpu, self.vocabulary)?;
+        let to = &mut pinned.floats_mut()[..self.vocabulary];
+        let from = self.data.pointer + (row * self.vocabulary * size_of::<f32>()) as u64;
+        self.gpu.download(from, to)?;
         Ok(pinned)
     }
 }
 
 impl Arrivals for Held {
-    fn floats(&self) -> &[f32] {
-        let fetched = self
-            .fetched
-            .get_or_init(|| self.fetch().map_err(|error| error.to_string()));
+    fn values(&self, row: usize) -> &[f32] {
+        let fetched =
+            self.fetched[row].get_or_init(|| self.fetch(row).map_err(|error| error.to_string()));
         fetched
             .as_ref()
-            .map_or(&[], |pinned| &pinned.floats()[..self.len])
+            .map_or(&[], |pinned| &pinned.floats()[..self.vocabulary])
     }
 
     fn leading(&self, row: usize) -> &Leading {
@@ -92,7 +93,11 @@ impl Arrivals for Held {
     }
 
     fn failure(&self) -> Option<BackendError> {
-        let failure = self.fetched.get()?.as_ref().err()?;
+        let mut failures = self
+            .fetched
+            .iter()
+            .filter_map(|fetched| fetched.get()?.as_ref().err());
+        let failure = failures.next()?;
         Some(BackendError::Device {
             device: "cuda",
             reason: format!("the logits did not arrive: {failure}"),
@@ -102,8 +107,10 @@ impl Arrivals for Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if let Some(Ok(pinned)) = self.fetched.take() {
-            self.spare.give(pinned);
+        for fetched in self.fetched.drain(..) {
+            if let Some(Ok(pinned)) = fetched.into_inner() {
+                self.spare.give(pinned);
+            }
         }
     }
 }
@@ -158,9 +165,9 @@ impl CudaBackend {
         let held = Held {
             gpu: Arc::clone(&self.gpu),
             data,
-            len: rows.len() * head.outputs,
+            vocabulary: head.outputs,
             leading,
-            fetched: OnceLock::new(),
+            fetched: rows.iter().map(|_| OnceLock::new()).collect(),
             spare: Arc::clone(&self.spare),
         };
         out.lend(rows.len(), head.outputs, Arc::new(held));

@@ -45,7 +45,7 @@ pub(super) struct Recorder {
     flushes: u64,
     /// Whether the launch recorded last keeps the device busy.
     filled: bool,
-    /// Steps that were started kernel by kernel or made a graph.
+    /// See [`Self::preparations`].
     preparations: u64,
     eager: bool,
     options: Options,
@@ -103,7 +103,8 @@ impl Recorder {
         self.eager = on;
     }
 
-    /// Counts the steps that took longer than they will when their launches come again.
+    /// Counts the steps that took longer than they will when their launches come again: those that became graphs, and while
+    /// steps are rehearsed all that are none yet. Otherwise a step that is no graph takes what such steps take for now.
     pub(super) fn preparations(&self) -> u64 {
         self.preparations
     }
@@ -200,10 +201,12 @@ impl Recorder {
                 return self.gpu.replay(graph);
             }
             known.starts += 1;
-            self.preparations += 1;
             self.gpu.launch(launches, arguments)?;
             let patience = if self.eager { EAGER } else { PATIENCE };
-            if known.starts >= patience {
+            // Where it could not be made, not every time again.
+            let ripe = known.starts.is_multiple_of(patience);
+            self.preparations += u64::from(ripe || self.eager);
+            if ripe {
                 // While the device computes. Without a graph it goes on as before.
                 known.graph = self.gpu.capture(launches, arguments).ok();
             }
@@ -220,7 +223,7 @@ impl Recorder {
                 self.known.swap_remove(oldest);
             }
         }
-        self.preparations += 1;
+        self.preparations += u64::from(self.eager);
         self.gpu.launch(launches, arguments)?;
         self.known.push(Known {
             launches: std::mem::take(&mut self.now),

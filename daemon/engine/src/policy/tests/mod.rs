@@ -4,6 +4,7 @@ mod bound;
 mod changing;
 mod exactness;
 mod lookup;
+mod neighbours;
 mod replay;
 mod short_steps;
 mod sim;

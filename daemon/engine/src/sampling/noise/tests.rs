@@ -5,12 +5,17 @@ use crate::sampling::Distribution;
 
 /// Skewed weights over many orders of magnitude, with holes.
 fn skewed(vocabulary: u32, salt: u64) -> Distribution {
+    scaled(vocabulary, salt, 1.0)
+}
+
+/// The same, times `scale`.
+fn scaled(vocabulary: u32, salt: u64, scale: f64) -> Distribution {
     let weight = |token: u32| {
-        let w = uniform(salt, token);
+        let w = uniform(hash(salt, token));
         if token.is_multiple_of(7) {
             0.0
         } else {
-            w.powi(40) as f32
+            (scale * w.powi(40)) as f32
         }
     };
     Distribution::from_weights((0..vocabulary).map(weight).collect()).expect("some are positive")
@@ -24,7 +29,7 @@ fn full_race(noise: Noise, distribution: &Distribution, position: usize) -> Vec<
         let token = distribution.token(index);
         let weight = f64::from(distribution.weights()[index]);
         Arrival {
-            time: math::neg_ln_one_minus(uniform(key, token)) / weight,
+            time: math::neg_ln_one_minus(uniform(hash(key, token))) / weight,
             token,
         }
     };
@@ -46,13 +51,54 @@ fn the_shortcut_changes_nothing() {
     }
 }
 
+/// Whether a token is late is first asked in single precision, which the largest and smallest weights leave.
+#[test]
+fn the_shortcut_holds_for_weights_of_any_size() {
+    for (position, scale) in [1e-37, 1e-30, 1e-15, 1e15, 1e30, 3e38]
+        .into_iter()
+        .enumerate()
+    {
+        let distribution = scaled(3000, position as u64, scale);
+        for seed in 0..40 {
+            let noise = Noise::new(seed);
+            let all = full_race(noise, &distribution, position);
+            for count in [1, 4] {
+                assert_eq!(noise.first(&distribution, position, count), all[..count]);
+            }
+        }
+    }
+}
+
+/// Tokens that are left of a vocabulary race as they do in all of it.
+#[test]
+fn few_tokens_keep_their_noise() {
+    for position in 0..100 {
+        let whole = skewed(3000, position as u64);
+        let mut few = whole.clone();
+        few.ids = (0..3000).filter(|token| token % 3 == 1).collect();
+        few.weights = few
+            .ids
+            .iter()
+            .map(|&token| whole.weights[token as usize])
+            .collect();
+        let noise = Noise::new(4);
+        let all = full_race(noise, &few, position);
+        assert_eq!(noise.first(&few, position, 5), all[..5]);
+        let of_whole = full_race(noise, &whole, position);
+        let left = of_whole
+            .into_iter()
+            .filter(|arrival| arrival.token % 3 == 1);
+        assert!(left.eq(all));
+    }
+}
+
 #[test]
 fn the_race_is_the_gumbel_argmax() {
     for position in 0..200 {
         let distribution = skewed(500, 77);
         let noise = Noise::new(3);
         let score = |token: u32| {
-            let gumbel = -(-(1.0 - uniform(noise.key(position), token)).ln()).ln();
+            let gumbel = -(-(1.0 - uniform(hash(noise.key(position), token))).ln()).ln();
             (distribution.weight(token) / distribution.total()).ln() + gumbel
         };
         let best = (0..500).max_by(|&a, &b| score(a).total_cmp(&score(b)));
@@ -69,7 +115,7 @@ fn noise_is_fixed_forever() {
         (42, 4096, 49_151, 0.06666407454398582),
         (u64::MAX, 1_000_000, 262_143, 0.17170803639184712),
     ] {
-        assert_eq!(uniform(Noise::new(seed).key(position), token), wanted);
+        assert_eq!(uniform(hash(Noise::new(seed).key(position), token)), wanted);
     }
 }
 

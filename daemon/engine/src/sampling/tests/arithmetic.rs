@@ -1,6 +1,9 @@
 //! Own `exp`, `ln` and reductions against the standard library.
 
-use super::super::math::{argmax, exp_nonpositive, max, neg_ln_one_minus, sum};
+use super::super::math::{
+    argmax, exp_all, exp_all_inline, exp_nonpositive, max, max_inline, neg_ln_one_minus, sum,
+    sum_exp, sum_exp_inline, sum_inline,
+};
 
 #[test]
 fn exp_is_close_everywhere_and_exact_at_zero() {
@@ -72,4 +75,26 @@ fn nan_is_never_the_largest() {
     assert_eq!(argmax(&[f32::NEG_INFINITY; 3]), 0);
     assert_eq!(argmax(&[]), 0);
     assert_eq!(argmax(&[1.0, f32::INFINITY, f32::NAN]), 1);
+}
+
+/// The plain code of each function against what this CPU has, on values of all sizes and lengths that fill no vector.
+#[test]
+fn wider_vectors_give_the_same_bits() {
+    let value = |at: usize| ((at * 7919 % 4093) as f32 - 3000.0) / 37.0;
+    for length in [0, 1, 7, 16, 63, 500, 513, 4099] {
+        let values: Vec<f32> = (0..length).map(value).collect();
+        let peak = max(&values);
+        assert_eq!(peak.to_bits(), max_inline(&values).to_bits());
+        assert_eq!(sum(&values).to_bits(), sum_inline(&values).to_bits());
+        let (wide, plain) = (sum_exp(&values, peak), sum_exp_inline(&values, peak));
+        assert_eq!(wide.to_bits(), plain.to_bits());
+        let (mut wide, mut plain) = (values.clone(), values);
+        exp_all(&mut wide, peak, 0.7);
+        exp_all_inline(&mut plain, peak, 0.7);
+        assert!(
+            wide.iter()
+                .zip(&plain)
+                .all(|(a, b)| a.to_bits() == b.to_bits())
+        );
+    }
 }

@@ -1,0 +1,88 @@
+//! Looked-up tokens of one request, for whose rows the others wait.
+
+use crate::policy::{
+    Batch, Candidate, Controller, DraftKind, DraftState, Evidence, NodeOutcome, Outcome, Policy,
+    Protection, StepPlan, StepTimes,
+};
+
+/// A step of a GPU: rows of one group of eight cost what one of them costs.
+fn grouped(rows: usize) -> f64 {
+    [1.0, 1.15, 1.4, 1.6, 1.8, 2.0, 2.2, 2.4][rows.div_ceil(8).clamp(1, 8) - 1]
+}
+
+fn plan<'a>(
+    controller: &Controller,
+    plan: &mut StepPlan,
+    states: impl ExactSizeIterator<Item = &'a DraftState>,
+) {
+    let batch = Batch {
+        rows: states.len(),
+        running: states.len(),
+        max_rows: 64,
+        positions: 100,
+        prompt: false,
+    };
+    let candidates = states.map(|state| Candidate {
+        state,
+        kinds: [false, false, true],
+        remaining: 1000,
+        behind: [0; 3],
+        policy: None,
+        width: None,
+    });
+    controller.plan(plan, batch, candidates);
+}
+
+/// A controller that knows the device, and a request whose guesses have all been right.
+fn sure(protection: Protection) -> (Controller, DraftState) {
+    let mut controller = Controller::new(Policy::Goodput, protection);
+    (1..=64).for_each(|rows| controller.rehearsed(rows, 100, grouped(rows)));
+    let (mut state, mut step) = (DraftState::default(), StepPlan::default());
+    for _ in 0..60 {
+        plan(&controller, &mut step, [&state].into_iter());
+        let offered = step.offer_guess(0, 20, 7);
+        let rows = 1 + offered;
+        let times = StepTimes {
+            rows,
+            verify: grouped(rows),
+            ..StepTimes::default()
+        };
+        controller.record_step(&mut step, &times);
+        let node = |depth| NodeOutcome {
+            kind: DraftKind::Lookup,
+            depth,
+            sibling: 0,
+            evidence: Evidence::Match(20 + depth),
+            accepted: true,
+        };
+        let nodes: Vec<NodeOutcome> = (0..offered).map(node).collect();
+        let outcome = Outcome {
+            committed: rows,
+            accepted: offered,
+            nodes: &nodes,
+        };
+        controller.record(&step, 0, &mut state, &outcome);
+    }
+    (controller, state)
+}
+
+/// Rows that a sure guess of 16 tokens gets among so many requests that have nothing to draft.
+fn rows_among(requests: usize, protection: Protection) -> usize {
+    let (mut controller, state) = sure(protection);
+    // Or a plain step would be due, to know what that costs by now.
+    controller.rehearsed(requests, 100, grouped(requests));
+    let others = vec![DraftState::default(); requests - 1];
+    let mut step = StepPlan::default();
+    let states: Vec<&DraftState> = [&state].into_iter().chain(&others).collect();
+    plan(&controller, &mut step, states.into_iter());
+    step.offer_guess(0, 20, 16)
+}
+
+#[test]
+fn neighbours_wait_only_for_rows_that_cost_them_nothing() {
+    // Its own row and 15 more are two groups.
+    assert_eq!(rows_among(1, Protection::EachRequest), 15);
+    assert_eq!(rows_among(4, Protection::EachRequest), 4);
+    assert_eq!(rows_among(8, Protection::EachRequest), 0);
+    assert!(rows_among(8, Protection::Batch) >= 8);
+}
