@@ -181,9 +181,14 @@ impl Controller {
             // A probe of one token. However likely it is to win, several in a row may lose all they cost.
             let cost = plan.costs.round(kind, 1) + plan.row_seconds(1);
             let loss = (cost - rates[0] * plan.plain).max(cost / 2.0) + catch_up_seconds;
+            // All wait for the probes of each.
+            let waiting = match self.protection {
+                Protection::EachRequest => plan.running.max(1) as f64,
+                Protection::Batch => 1.0,
+            };
             seat.views[index] = View {
                 mode: Mode::Open,
-                probe_due: !plan.prompt && track.probe.due(loss / plan.plain),
+                probe_due: !plan.prompt && track.probe.due(waiting * loss / plan.plain),
                 parked: track.probe.parked(),
                 rates,
                 bias: track.bias,

@@ -2,6 +2,8 @@
 
 /// Row counts that are told apart; beyond, costs are extrapolated.
 pub(super) const ROWS: usize = 64;
+/// Rows that kernels take together: costs jump from one group to the next.
+pub(super) const GROUP: usize = 8;
 /// Weight of the newest measurement, once there are several.
 const WEIGHT: f64 = 0.2;
 /// One measurement changes an estimate by at most this factor upwards, and its square downwards: what disturbs a step
@@ -170,7 +172,13 @@ impl Curve {
                 let part = (rows - before) as f64 / (from - before) as f64;
                 let between = before_seconds + part * (seconds - before_seconds);
                 let below = before_seconds + (rows - before) as f64 * slope;
-                self.fitted[rows] = between.min(below);
+                self.fitted[rows] = match (before.div_ceil(GROUP), from.div_ceil(GROUP)) {
+                    // Behind the jump to the measured one's group, however often nobody stops there.
+                    (last, group) if rows.div_ceil(GROUP) == group && last < group => {
+                        (seconds - (from - rows) as f64 * slope).max(before_seconds)
+                    }
+                    _ => between.min(below),
+                };
             }
             self.fitted[from..=to].fill(seconds);
             (before, before_seconds) = (to, seconds);
@@ -206,6 +214,16 @@ mod tests {
         assert!((curve.at(7) - 4.0).abs() < 1e-9);
         assert!((curve.at(100) - 50.5).abs() < 1e-9);
         assert!((measured(&[(3, 1.2)]).at(1) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn rows_that_are_taken_with_measured_ones_cost_what_these_do() {
+        // 9 to 12 rows are taken together with 13, and 8 are not.
+        let curve = measured(&[(1, 1.0), (8, 1.07), (13, 1.5)]);
+        assert!((curve.at(9) - 1.46).abs() < 1e-9 && (curve.at(7) - 1.06).abs() < 1e-9);
+        // A group between them that nobody tried is not taken to lie behind the jump.
+        let curve = measured(&[(1, 1.0), (8, 1.07), (24, 1.8)]);
+        assert!((curve.at(16) - 1.15).abs() < 1e-9 && (curve.at(17) - 1.73).abs() < 1e-9);
     }
 
     #[test]

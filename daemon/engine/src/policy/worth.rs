@@ -1,10 +1,8 @@
 //! What more rows and rounds cost a plan, and whether tokens are worth that.
 
+use super::curve::GROUP;
 use super::seat::Seat;
 use super::{DraftKind, MAX_DRAFT_LENGTH, StepPlan, StepTimes};
-
-/// Rows that kernels take together: costs jump from one group to the next.
-const GROUP: usize = 8;
 
 impl StepPlan {
     /// Whether for some n the next n tokens of a chain, whose first has survival `first`, are worth their rows and rounds.

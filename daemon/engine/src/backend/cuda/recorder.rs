@@ -10,9 +10,9 @@ use crate::backend::BackendError;
 
 /// Bytes of the data that a step uploads.
 const UPLOAD: usize = 16 << 20;
-/// Times that a step is started launch by launch before it is made a graph: that takes the host some ten times as long as
-/// the graph saves each time.
-const PATIENCE: u32 = 12;
+/// Times that a step is started launch by launch before it is made a graph: that takes as long as the graph saves in three
+/// to eight steps, the more the shorter steps are.
+const PATIENCE: u32 = 4;
 /// The same while steps are rehearsed that every request will have.
 const EAGER: u32 = 2;
 /// Steps that are remembered: those of up to some 20 rows, at contexts of several lengths.

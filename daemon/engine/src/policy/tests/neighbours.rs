@@ -1,5 +1,6 @@
 //! Looked-up tokens of one request, for whose rows the others wait.
 
+use super::sim::{Dice, Machine, Text, machine, run, text};
 use crate::policy::{
     Batch, Candidate, Controller, DraftKind, DraftState, Evidence, NodeOutcome, Outcome, Policy,
     Protection, StepPlan, StepTimes,
@@ -85,4 +86,33 @@ fn neighbours_wait_only_for_rows_that_cost_them_nothing() {
     assert_eq!(rows_among(4, Protection::EachRequest), 4);
     assert_eq!(rows_among(8, Protection::EachRequest), 0);
     assert!(rows_among(8, Protection::Batch) >= 8);
+}
+
+#[test]
+fn what_short_matches_suggest_costs_neighbours_little() {
+    for requests in [4, 8] {
+        let mut controller = Controller::new(Policy::Goodput, Protection::EachRequest);
+        (1..=17).for_each(|rows| controller.rehearsed(rows, 100, grouped(rows)));
+        for round in 0..4 {
+            // Half of the time there is a match, and it is seldom worth a row.
+            let mut texts: Vec<Text<'_>> = (0..requests)
+                .map(|number| Text {
+                    guess: Some(Box::new(move |at| {
+                        let roll = Dice((at * requests + number) as u64).roll();
+                        let likely = if roll < 0.05 { 0.8 } else { 0.1 };
+                        (roll < 0.5).then_some((1 + at % 3, likely))
+                    })),
+                    ..text(128, |_| 0.1)
+                })
+                .collect();
+            let machine = Machine {
+                noise: 0.05,
+                ..machine(grouped, 0.3)
+            };
+            run(&mut controller, &machine, &mut texts, &mut Dice(6 + round));
+            let speedups = texts.iter().map(Text::speedup);
+            let worst = speedups.fold(f64::INFINITY, f64::min);
+            assert!(worst > 0.98, "{requests} at once, {round}: {worst}");
+        }
+    }
 }

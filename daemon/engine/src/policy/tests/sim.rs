@@ -65,10 +65,14 @@ pub(super) fn steep(rows: usize) -> f64 {
     [0.0, 1.0, 1.83, 2.5, 3.26][rows.min(4)] + 0.72 * rows.saturating_sub(4) as f64
 }
 
+/// What the text so far suggests at a token: how long the match is, and how likely each of the tokens is that follow it.
+pub(super) type Guess = (usize, f64);
+
 /// A request: how likely the draft of each of its tokens is accepted, and what the drafter's confidence is there.
 pub(super) struct Text<'a> {
     pub(super) acceptance: Box<dyn Fn(usize) -> f64 + 'a>,
     pub(super) confidence: Option<Box<dyn Fn(usize) -> f64 + 'a>>,
+    pub(super) guess: Option<Box<dyn Fn(usize) -> Option<Guess> + 'a>>,
     pub(super) length: usize,
     /// Tokens that the draft has yet to take in before it can draft, each a hundredth of a plain step.
     pub(super) behind: usize,
@@ -93,6 +97,7 @@ pub(super) fn text<'a>(length: usize, acceptance: impl Fn(usize) -> f64 + 'a) ->
     Text {
         acceptance: Box::new(acceptance),
         confidence: None,
+        guess: None,
         length,
         behind: 0,
         policy: None,
@@ -163,7 +168,7 @@ fn step(
     };
     let candidates = running.iter().map(|text| Candidate {
         state: &text.state,
-        kinds: [true, false, false],
+        kinds: [true, false, text.guess.is_some()],
         remaining: text.length - text.tokens,
         behind: [text.behind, 0, 0],
         policy: text.policy,
@@ -172,6 +177,13 @@ fn step(
     controller.plan(plan, batch, candidates);
     let factor = (machine.drift)(now) * (1.0 + machine.noise * (dice.roll() - 0.5));
     let (mut drafts, mut open) = (vec![Vec::new(); running.len()], vec![1.0; running.len()]);
+    let guesses: Vec<Option<Guess>> = running
+        .iter()
+        .map(|text| text.guess.as_ref().and_then(|guess| guess(text.tokens)))
+        .collect();
+    let guessed: Vec<usize> = (0..running.len())
+        .map(|i| guesses[i].map_or(0, |(length, _)| plan.offer_guess(i, length, 16)))
+        .collect();
     let (mut rounds, mut depth, mut taken_in) = (0, 0, 0);
     // All chains grow by one token a round.
     loop {
@@ -197,7 +209,8 @@ fn step(
         }
         depth += 1;
     }
-    let rows = running.len() + drafts.iter().map(Vec::len).sum::<usize>();
+    let drafted = drafts.iter().map(Vec::len).chain(guessed.iter().copied());
+    let rows = running.len() + drafted.sum::<usize>();
     let round_seconds = f64::from(rounds) * machine.round * factor;
     let verify = (machine.step)(rows) * factor;
     let plain = (machine.step)(running.len()) * (machine.drift)(now);
@@ -231,7 +244,18 @@ fn step(
                 break;
             }
         }
-        let accepted = nodes.iter().filter(|node| node.accepted).count();
+        let mut accepted = nodes.iter().filter(|node| node.accepted).count();
+        if let Some((length, likely)) = guesses[i] {
+            let right = (0..guessed[i]).take_while(|_| dice.roll() < likely).count();
+            nodes.extend((0..guessed[i].min(right + 1)).map(|depth| NodeOutcome {
+                kind: DraftKind::Lookup,
+                depth,
+                sibling: 0,
+                evidence: Evidence::Match(length + depth),
+                accepted: depth < right,
+            }));
+            accepted = accepted.max(right);
+        }
         let outcome = Outcome {
             committed: accepted + 1,
             accepted,
