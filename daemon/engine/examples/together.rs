@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release -p tandem-engine --example together -- TARGET.gguf DRAFT.gguf|EXIT.gguf|- PROMPT.txt…`
 //! Requests take the prompts by turns. `TOGETHER` in the environment chooses other numbers than `1,2,4,8`, `ROUNDS` other than 3
-//! and `TOKENS` other than 128; `TEMPERATURE` other than 0 draws each text by a seed of its own. `THREADS`, `DEVICE` and
-//! `DRAFT_DEVICE` are as in `speculation`; `EXPLAIN=1` adds what became of every step of the first round with speculation.
+//! and `TOKENS` other than 128; `TEMPERATURE` other than 0 draws each text by a seed of its own. `THREADS`, `DEVICE`,
+//! `DRAFT_DEVICE` and `REHEARSE` are as in `speculation`; `EXPLAIN=1` adds what became of every step of the first round with speculation.
 //!
 //! Both ways run in turn, and every text is compared with that of its request alone without speculation. A request's time is
 //! that from its first token to its end; its gain is the median over the rounds without speculation over that with. Tokens per

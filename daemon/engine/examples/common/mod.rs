@@ -4,6 +4,7 @@ use std::error::Error;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::{Duration, Instant};
 
 use tandem_engine::engine::{Engine, EngineOptions};
 use tandem_engine::gguf::Gguf;
@@ -49,7 +50,8 @@ fn draft(path: &str) -> Result<DraftSource, Box<dyn Error>> {
     })
 }
 
-/// An engine for a target and what drafts for it, on `DEVICE` and `DRAFT_DEVICE`.
+/// An engine for a target and what drafts for it, on `DEVICE` and `DRAFT_DEVICE`, which have run the usual steps as they do in the
+/// service unless `REHEARSE` is 0.
 pub(crate) fn load(
     target: String,
     by: &str,
@@ -72,5 +74,9 @@ pub(crate) fn load(
         prepared: None,
     };
     let pair = ModelPair::load(&files, &options, &mut |_| {})?;
-    Ok(Engine::new(pair, limits))
+    let mut engine = Engine::new(pair, limits);
+    if number("REHEARSE", 1)? > 0 {
+        engine.rehearse(&Instant::now, Duration::from_secs(1))?;
+    }
+    Ok(engine)
 }

@@ -23,7 +23,7 @@ mod method;
 
 use std::error::Error;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use common::{load, number};
 use explain::Answer;
@@ -116,9 +116,6 @@ fn main() -> Result<(), Box<dyn Error>> {
             lookup_history: Some(8 << 20),
         },
     )?;
-    if number("REHEARSE", 1)? > 0 {
-        engine.rehearse(&Instant::now, Duration::from_secs(1))?;
-    }
     let named = std::env::var("METHODS");
     let named = named.as_deref().unwrap_or(METHODS).split(',');
     let methods = named.map(method).collect::<Result<Vec<Method>, _>>()?;

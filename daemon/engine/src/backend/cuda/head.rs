@@ -32,6 +32,9 @@ struct LeadArgs {
 /// and room.
 const TOLD: usize = 2 * LEADING + 4;
 
+/// Most pieces of pinned memory that are kept: rows of logits that a step may well read.
+const KEPT: usize = 64;
+
 /// Pinned memory that nobody uses.
 #[derive(Debug, Default)]
 pub(super) struct Spare(Mutex<Vec<Pinned>>);
@@ -53,7 +56,9 @@ impl Spare {
 
     fn give(&self, pinned: Pinned) {
         let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        spare.push(pinned);
+        if spare.len() < KEPT {
+            spare.push(pinned);
+        }
     }
 }
 
