@@ -3,7 +3,8 @@
 //! `cargo run --release -p tandem-engine --example together -- TARGET.gguf DRAFT.gguf|EXIT.gguf|- PROMPT.txt…`
 //! Requests take the prompts by turns. `TOGETHER` in the environment chooses other numbers than `1,2,4,8`, `ROUNDS` other than 3
 //! and `TOKENS` other than 128; `TEMPERATURE` other than 0 draws each text by a seed of its own. `THREADS`, `DEVICE`,
-//! `DRAFT_DEVICE` and `REHEARSE` are as in `speculation`; `EXPLAIN=1` adds what became of every step of the first round with speculation.
+//! `DRAFT_DEVICE` and `REHEARSE` are as in `speculation`; `EXPLAIN=N` adds what became of every step of the N-th round with
+//! speculation.
 //!
 //! Both ways run in turn, and every text is compared with that of its request alone without speculation. A request's time is
 //! that from its first token to its end; its gain is the median over the rounds without speculation over that with. Tokens per
@@ -173,7 +174,7 @@ fn main() -> Fallible<()> {
         .collect::<Fallible<Vec<_>>>()?;
 
     let rounds = number("ROUNDS", 3_usize)?.max(1);
-    let explained = number("EXPLAIN", 0_u8)? > 0;
+    let explained: usize = number("EXPLAIN", 0)?;
     println!(
         "{:>9}{:>12}{:>8}{:>8}{:>8}{:>15}{:>12}{:>10}",
         "at once",
@@ -192,11 +193,7 @@ fn main() -> Fallible<()> {
                 let requests = (0..at_once)
                     .map(|number| request(prompt(number), number, speculation))
                     .collect::<Fallible<Vec<_>>>()?;
-                let ran = run(
-                    &mut engine,
-                    requests,
-                    explained && speculation && round == 0,
-                )?;
+                let ran = run(&mut engine, requests, speculation && round + 1 == explained)?;
                 if ran.texts != alone[..at_once] {
                     let which = if speculation {
                         "speculation"

@@ -22,7 +22,7 @@ pub use proposal::{Origin, Proposal};
 pub use self_draft::SelfDrafter;
 
 use crate::model::{LanguageModel, ModelError, Rehearsal, Slot};
-use crate::policy::{DraftKind, StepPlan};
+use crate::policy::{CatchUp, DraftKind, StepPlan};
 use crate::sampling::Sampler;
 use crate::{SequenceId, TokenId};
 
@@ -62,15 +62,6 @@ impl std::fmt::Debug for Drafting<'_> {
             .field("plan", &self.plan)
             .finish_non_exhaustive()
     }
-}
-
-/// What a drafter had to take in before it could draft.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct CatchUp {
-    /// Tokens.
-    pub tokens: usize,
-    /// Seconds that took.
-    pub seconds: f64,
 }
 
 /// A sequence whose proposal is being verified.

@@ -2,10 +2,10 @@
 
 use super::distributions::Distributions;
 use super::growth::{Open, expand_all, next_round};
-use super::{CatchUp, DraftRequest, Drafter, Drafting};
+use super::{DraftRequest, Drafter, Drafting};
 use crate::SequenceId;
 use crate::model::{Exit, ExitAdapterInfo, LanguageModel, ModelError, Row};
-use crate::policy::DraftKind;
+use crate::policy::{CatchUp, DraftKind};
 
 /// Drafts by leaving the target early. What it computes is the target's own: keys and values lie in the target's cache,
 /// and verification goes on from the residual streams. It keeps nothing of a sequence, so there is nothing to bring in

@@ -68,8 +68,7 @@ impl Engine {
                         kind: drafter.kind(),
                         round_seconds: ((ended - started).as_secs_f64() - catch_up.seconds)
                             .max(0.0),
-                        catch_up_tokens: catch_up.tokens,
-                        catch_up_seconds: catch_up.seconds,
+                        catch_up,
                         cold: drafter.preparations() + self.target.preparations() > prepared,
                     });
                     started = ended;

@@ -1,10 +1,9 @@
 //! What steps and draft rounds cost on this machine, measured as they run.
 
-use super::DraftKind;
+use super::catching_up::CatchingUp;
 use super::surface::Surface;
+use super::{CatchUp, DraftKind};
 
-/// Weight of the newest measurement of what catching up costs.
-const CATCH_UP_WEIGHT: f64 = 0.3;
 /// A draft round and a caught-up token before either was measured, in plain steps: the usual ratio of parameters, and
 /// the same spread over a batch.
 const ROUND_PRIOR: f64 = 1.0 / 20.0;
@@ -34,7 +33,7 @@ pub struct CostModel {
     steps: Surface,
     /// In plain steps.
     rounds: [Surface; DraftKind::COUNT],
-    catch_up: [Option<f64>; DraftKind::COUNT],
+    catching_up: [CatchingUp; DraftKind::COUNT],
 }
 
 impl CostModel {
@@ -82,13 +81,8 @@ impl CostModel {
     }
 
     /// Takes what a drafter needed to take in tokens that it had missed.
-    pub fn record_catch_up(&mut self, kind: DraftKind, tokens: usize, seconds: f64) {
-        if tokens > 0 {
-            let measured = seconds / tokens as f64;
-            let estimate = &mut self.catch_up[kind.index()];
-            *estimate =
-                Some(estimate.map_or(measured, |old| old + CATCH_UP_WEIGHT * (measured - old)));
-        }
+    pub fn record_catch_up(&mut self, kind: DraftKind, took: CatchUp) {
+        self.catching_up[kind.index()].record(took);
     }
 
     /// Expected seconds of a step, non-decreasing in rows; 1 while nothing was measured.
@@ -125,8 +119,10 @@ impl CostModel {
     /// Expected seconds for a drafter to take in `tokens` tokens that it has missed.
     #[must_use]
     pub fn catch_up(&self, kind: DraftKind, tokens: usize, positions: usize) -> f64 {
-        let prior = || CATCH_UP_PRIOR * self.step(1, positions);
-        tokens as f64 * self.catch_up[kind.index()].unwrap_or_else(prior)
+        let prior = || tokens as f64 * CATCH_UP_PRIOR * self.step(1, positions);
+        self.catching_up[kind.index()]
+            .seconds(tokens)
+            .unwrap_or_else(prior)
     }
 
     /// Whether a step of `rows` rows, as it is without drafts, should be measured again.

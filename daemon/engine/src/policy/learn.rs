@@ -42,8 +42,9 @@ impl Controller {
                 let rows = rows.div_ceil(rounds);
                 record(&mut self.costs, draft.kind, rows, plan.positions, seconds);
             }
-            let (tokens, seconds) = (draft.catch_up_tokens, draft.catch_up_seconds);
-            self.costs.record_catch_up(draft.kind, tokens, seconds);
+            if !draft.cold {
+                self.costs.record_catch_up(draft.kind, draft.catch_up);
+            }
         }
         plan.plain = self.costs.step(plan.running, plan.positions);
         // What was prepared on the way would be taken for a loss by going on, or for one without.

@@ -19,6 +19,7 @@
 
 mod acceptance;
 mod calibration;
+mod catching_up;
 mod controller;
 mod cost;
 mod curve;
@@ -46,7 +47,7 @@ pub use acceptance::DEPTHS;
 pub use controller::{Batch, Candidate, Controller};
 pub use cost::{CostModel, StepCost};
 pub use ledger::{ALLOWANCE_SHARE, ALLOWANCE_STEPS, CREDIT_STEPS, Ledger};
-pub use outcome::{DraftTime, Evidence, NodeOutcome, Outcome, StepTimes};
+pub use outcome::{CatchUp, DraftTime, Evidence, NodeOutcome, Outcome, StepTimes};
 pub use pipelining::Pipelined;
 pub use plan::StepPlan;
 pub use report::StepReport;

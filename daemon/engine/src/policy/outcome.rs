@@ -40,6 +40,17 @@ pub struct Outcome<'a> {
     pub nodes: &'a [NodeOutcome],
 }
 
+/// Tokens beyond the newest that a drafter had to take in before it could draft.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CatchUp {
+    /// Requests that had any.
+    pub requests: usize,
+    /// Tokens of all of them.
+    pub tokens: usize,
+    /// Seconds that took; 0 where it cannot be told from the first round.
+    pub seconds: f64,
+}
+
 /// Time that one drafter took in a step.
 #[derive(Clone, Copy, Debug)]
 pub struct DraftTime {
@@ -47,10 +58,8 @@ pub struct DraftTime {
     pub kind: DraftKind,
     /// Seconds of its rounds.
     pub round_seconds: f64,
-    /// Tokens beyond the newest that it had to take in first.
-    pub catch_up_tokens: usize,
-    /// Seconds of that; 0 where it cannot be told from the first round.
-    pub catch_up_seconds: f64,
+    /// What it had to take in first.
+    pub catch_up: CatchUp,
     /// Whether its device prepared something on the way that later rounds find done: the seconds are those of this one
     /// time.
     pub cold: bool,
@@ -76,7 +85,7 @@ pub struct StepTimes<'a> {
 
 impl StepTimes<'_> {
     pub(super) fn draft(&self) -> f64 {
-        let seconds = |draft: &DraftTime| draft.round_seconds + draft.catch_up_seconds;
+        let seconds = |draft: &DraftTime| draft.round_seconds + draft.catch_up.seconds;
         self.drafts.iter().map(seconds).sum()
     }
 

@@ -252,7 +252,10 @@ impl Gpu {
                 result::graph::instantiate(graph, sys::CUgraphInstantiate_flags(0)).map_err(failed)
             });
             let _ = result::graph::destroy(graph);
-            exec.map(Graph)
+            let exec = exec.map(Graph)?;
+            // Or the first replay would do it, and take half as long again.
+            result::graph::upload(exec.0, self.stream).map_err(failed)?;
+            Ok(exec)
         }
     }
 

@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::{ClientKey, Guess, History, Lookup, MAX_BYTES_PER_TOKEN, Reader};
-use crate::draft::{CatchUp, DraftRequest, Drafter, Drafting, Origin};
+use crate::draft::{DraftRequest, Drafter, Drafting, Origin};
 use crate::model::{LanguageModel, ModelError};
-use crate::policy::{DraftKind, Evidence, MAX_DRAFT_LENGTH, StepPlan};
+use crate::policy::{CatchUp, DraftKind, Evidence, MAX_DRAFT_LENGTH, StepPlan};
 use crate::{SequenceId, TokenId};
 
 /// Tokens of match that it is worth when a long match broke off a moment ago and the guess goes on beside it.

@@ -8,10 +8,10 @@ use std::sync::atomic::AtomicBool;
 
 use super::distributions::Distributions;
 use super::growth::{Open, expand_all, expand_foreseen, next_round};
-use super::{CatchUp, DraftRequest, Drafter, Drafting, Expected};
+use super::{DraftRequest, Drafter, Drafting, Expected};
 use crate::SequenceId;
 use crate::model::{LanguageModel, ModelError, Rehearsal, Row};
-use crate::policy::DraftKind;
+use crate::policy::{CatchUp, DraftKind};
 
 use fed::Fed;
 pub(super) use fed::Foreseen;
@@ -132,7 +132,9 @@ impl Drafter for ModelDrafter {
             let foreseen = self.align(request)?;
             let root = Open::root(index, None);
             if foreseen.is_empty() {
-                catch_up.tokens += self.catch_up(request)?;
+                let tokens = self.catch_up(request)?;
+                catch_up.requests += usize::from(tokens > 0);
+                catch_up.tokens += tokens;
                 places.push(root);
             } else {
                 fed[index] = foreseen.len() - 1;

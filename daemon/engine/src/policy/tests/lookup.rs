@@ -2,8 +2,8 @@
 
 use super::sim::{Dice, chunked};
 use crate::policy::{
-    Batch, Candidate, Controller, DraftKind, DraftState, DraftTime, Evidence, NodeOutcome, Outcome,
-    Policy, StepPlan, StepTimes,
+    Batch, Candidate, CatchUp, Controller, DraftKind, DraftState, DraftTime, Evidence, NodeOutcome,
+    Outcome, Policy, StepPlan, StepTimes,
 };
 
 struct Session {
@@ -199,8 +199,11 @@ fn catching_up_must_pay_off_and_is_booked() {
     let catch_up = DraftTime {
         kind: DraftKind::Model,
         round_seconds: 0.02,
-        catch_up_tokens: 200,
-        catch_up_seconds: 3.0,
+        catch_up: CatchUp {
+            requests: 1,
+            tokens: 200,
+            seconds: 3.0,
+        },
         cold: false,
     };
     late.record(&[], &[catch_up]);

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use super::sim::Dice;
 use crate::policy::{
-    Batch, Candidate, Controller, DraftKind, DraftState, DraftTime, Evidence, NodeOutcome, Outcome,
-    Policy, StepPlan, StepReport, StepTimes,
+    Batch, Candidate, CatchUp, Controller, DraftKind, DraftState, DraftTime, Evidence, NodeOutcome,
+    Outcome, Policy, StepPlan, StepReport, StepTimes,
 };
 
 const LEADING: usize = 4;
@@ -164,13 +164,17 @@ pub(super) fn play(
         controller.plan(&mut plan, batch, std::iter::once(candidate));
         let (nodes, mut draft) = grow(&mut plan, device, &trace[done..], positions, dice);
         if draft.round_seconds > 0.0 && behind > 4 {
-            (draft.catch_up_tokens, draft.catch_up_seconds) = (behind, (device.round)(8));
+            draft.catch_up = CatchUp {
+                requests: 1,
+                tokens: behind,
+                seconds: (device.round)(8),
+            };
         }
         let depths: Vec<usize> = std::iter::once(0)
             .chain(nodes.iter().map(|node| node.depth + 1))
             .collect();
         let (verify, cold) = device.forward(true, &depths, positions, dice);
-        let spent = verify + draft.round_seconds + draft.catch_up_seconds;
+        let spent = verify + draft.round_seconds + draft.catch_up.seconds;
         let times = StepTimes {
             rows: depths.len(),
             drafts: &[draft],
@@ -212,8 +216,7 @@ fn grow(
     let mut time = DraftTime {
         kind,
         round_seconds: 0.0,
-        catch_up_tokens: 0,
-        catch_up_seconds: 0.0,
+        catch_up: CatchUp::default(),
         cold: false,
     };
     let mut nodes: Vec<Node> = Vec::new();

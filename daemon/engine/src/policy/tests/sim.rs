@@ -1,8 +1,8 @@
 //! A machine and texts that exist in numbers only.
 
 use crate::policy::{
-    Batch, Candidate, Controller, DraftKind, DraftState, DraftTime, Evidence, NodeOutcome, Outcome,
-    Policy, Protection, StepPlan, StepTimes,
+    Batch, Candidate, CatchUp, Controller, DraftKind, DraftState, DraftTime, Evidence, NodeOutcome,
+    Outcome, Policy, Protection, StepPlan, StepTimes,
 };
 
 /// Uniform numbers in [0, 1).
@@ -184,7 +184,7 @@ fn step(
     let guessed: Vec<usize> = (0..running.len())
         .map(|i| guesses[i].map_or(0, |(length, _)| plan.offer_guess(i, length, 16)))
         .collect();
-    let (mut rounds, mut depth, mut taken_in) = (0, 0, 0);
+    let (mut rounds, mut depth, mut caught_up, mut taken_in) = (0, 0, 0, 0);
     // All chains grow by one token a round.
     loop {
         let growing: Vec<usize> = (0..running.len())
@@ -196,6 +196,7 @@ fn step(
         }
         rounds += 1;
         for i in growing {
+            caught_up += usize::from(running[i].behind > 0);
             taken_in += std::mem::take(&mut running[i].behind);
             let confidence = running[i]
                 .confidence
@@ -219,8 +220,11 @@ fn step(
         drafts: &[DraftTime {
             kind: DraftKind::Model,
             round_seconds,
-            catch_up_tokens: taken_in,
-            catch_up_seconds: 0.01 * taken_in as f64 * factor,
+            catch_up: CatchUp {
+                requests: caught_up,
+                tokens: taken_in,
+                seconds: 0.01 * taken_in as f64 * factor,
+            },
             cold: false,
         }],
         verify,
