@@ -3,6 +3,13 @@
 use super::seat::Mode;
 use super::{DraftKind, StepPlan};
 
+/// Other requests, and what the one that gains least gains: with what it has, and with a token that it may draft.
+struct Waiting {
+    requests: usize,
+    present: f64,
+    foreseen: f64,
+}
+
 impl StepPlan {
     /// How many of `guessed` tokens, which continue a match of `match_length` tokens in the text so far, are worth
     /// verifying; admits them. A second guess for the same request can only win where the first loses.
@@ -24,19 +31,25 @@ impl StepPlan {
         if !first && (seat.length.is_some() || seat.width == Some(1)) {
             return 0;
         }
-        let others = (0..).zip(&self.seats);
-        let others = others.filter(|(index, seat)| *index != sequence && seat.bounded);
-        let others = others.map(|(_, seat)| seat.foreseen_gain(0));
-        let others = others.fold(f64::INFINITY, f64::min);
+        let waiting = self.waiting(sequence);
         let (mut survival, mut gain, mut best) = (rest, 0.0, (0.0, 0, 0.0));
         for tokens in 1..=most {
             survival *= view.matches.at(match_length + tokens - 1);
             gain += survival;
             let seconds = self.row_seconds(tokens);
-            if !self.fits(&seat, seconds) || !self.is_borne(&seat, gain.min(others), seconds) {
+            // What others may draft counts where this leaves a row to each.
+            let theirs = match self.left_of_group(self.drafted + tokens) < waiting.requests {
+                true => waiting.present,
+                false => waiting.foreseen,
+            };
+            if !self.fits(&seat, seconds) || !self.is_borne(&seat, gain.min(theirs), seconds) {
                 break;
             }
-            let value = gain - self.price * seconds;
+            let worth = match self.running {
+                1 => seconds,
+                _ => self.side_seconds(tokens),
+            };
+            let value = gain - self.price * worth;
             if value > best.0 || seat.length.is_some() {
                 best = (value, tokens, gain);
             }
@@ -56,5 +69,21 @@ impl StepPlan {
             self.admit(sequence, kind, tokens, gain);
         }
         tokens
+    }
+
+    /// The requests that wait for a guess of another one.
+    fn waiting(&self, sequence: usize) -> Waiting {
+        let mut waiting = Waiting {
+            requests: 0,
+            present: f64::INFINITY,
+            foreseen: f64::INFINITY,
+        };
+        let seats = (0..).zip(&self.seats);
+        for (_, seat) in seats.filter(|(index, seat)| *index != sequence && seat.bounded) {
+            waiting.requests += 1;
+            waiting.present = waiting.present.min(seat.tokens - 1.0);
+            waiting.foreseen = waiting.foreseen.min(seat.foreseen_gain(0));
+        }
+        waiting
     }
 }

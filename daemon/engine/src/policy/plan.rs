@@ -155,7 +155,7 @@ impl StepPlan {
         let pays = match seat.length {
             Some(_) => sibling == 0,
             None if sibling > 0 => {
-                seat.gain(kind, depth, survival) > self.price * self.sibling_seconds()
+                seat.gain(kind, depth, survival) > self.price * self.side_seconds(1)
             }
             None => self.pays(&seat, kind, depth, survival, 0.0),
         };

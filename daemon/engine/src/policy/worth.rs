@@ -35,18 +35,35 @@ impl StepPlan {
     /// Seconds that so many more rows of a request are worth. Where several requests draft, the first row of a group would
     /// have to pay for all that are foreseen to share it, so each pays its part.
     fn shared_seconds(&self, rows: usize) -> f64 {
-        if self.running > 1 && self.drafted + rows <= self.foreseen_rows {
-            let all = self.costs.step(self.foreseen_rows) - self.costs.step(0);
-            return rows as f64 * all / self.foreseen_rows as f64;
+        let to = self.drafted + rows;
+        if self.running <= 1 || to > self.foreseen_rows {
+            return self.row_seconds(rows);
         }
-        self.row_seconds(rows)
+        let (mut at, mut seconds) = (self.drafted, 0.0);
+        while at < to {
+            // The drafted rows before the group, and those with all of it that is foreseen.
+            let group = (self.running + at) / GROUP * GROUP;
+            let before = group.saturating_sub(self.running);
+            let with = (group + GROUP - self.running).min(self.foreseen_rows);
+            let each = (self.costs.step(with) - self.costs.step(before)) / (with - before) as f64;
+            let next = with.min(to);
+            seconds += (next - at) as f64 * each;
+            at = next;
+        }
+        seconds
     }
 
-    /// Seconds that a sibling's row is worth. Within a group a row may cost nothing, but then the branch that goes on
-    /// below is the sooner in the next one: a sibling pays its share of that.
-    pub(super) fn sibling_seconds(&self) -> f64 {
-        self.row_seconds(1)
-            .max(self.row_seconds(GROUP) / GROUP as f64)
+    /// Rows of the last group that are left beside so many drafted ones.
+    pub(super) fn left_of_group(&self, drafted: usize) -> usize {
+        let rows = self.running + drafted;
+        rows.next_multiple_of(GROUP) - rows
+    }
+
+    /// Seconds that rows beside a request's branch are worth, or those of guesses beside other requests. Within a group a row
+    /// may cost nothing, but then others are the sooner in the next one: it pays its share of that.
+    pub(super) fn side_seconds(&self, rows: usize) -> f64 {
+        let share = rows as f64 / GROUP as f64 * self.row_seconds(GROUP);
+        self.shared_seconds(rows).max(share)
     }
 
     /// Seconds by which forwards that were found done made drafting shorter; what the host does with their results is not

@@ -15,6 +15,7 @@ fn plan<'a>(
     controller: &Controller,
     plan: &mut StepPlan,
     states: impl ExactSizeIterator<Item = &'a DraftState>,
+    model: bool,
 ) {
     let batch = Batch {
         rows: states.len(),
@@ -25,7 +26,7 @@ fn plan<'a>(
     };
     let candidates = states.map(|state| Candidate {
         state,
-        kinds: [false, false, true],
+        kinds: [model, false, true],
         remaining: 1000,
         behind: [0; 3],
         policy: None,
@@ -34,13 +35,13 @@ fn plan<'a>(
     controller.plan(plan, batch, candidates);
 }
 
-/// A controller that knows the device, and a request whose guesses have all been right.
+/// A controller that knows the device, and a request whose guesses have all been right, as has the model.
 fn sure(protection: Protection) -> (Controller, DraftState) {
     let mut controller = Controller::new(Policy::Goodput, protection);
     (1..=64).for_each(|rows| controller.rehearsed(rows, 100, grouped(rows)));
     let (mut state, mut step) = (DraftState::default(), StepPlan::default());
     for _ in 0..60 {
-        plan(&controller, &mut step, [&state].into_iter());
+        plan(&controller, &mut step, [&state].into_iter(), false);
         let offered = step.offer_guess(0, 20, 7);
         let rows = 1 + offered;
         let times = StepTimes {
@@ -49,14 +50,16 @@ fn sure(protection: Protection) -> (Controller, DraftState) {
             ..StepTimes::default()
         };
         controller.record_step(&mut step, &times);
-        let node = |depth| NodeOutcome {
-            kind: DraftKind::Lookup,
+        let node = |kind, depth, evidence| NodeOutcome {
+            kind,
             depth,
             sibling: 0,
-            evidence: Evidence::Match(20 + depth),
+            evidence,
             accepted: true,
         };
-        let nodes: Vec<NodeOutcome> = (0..offered).map(node).collect();
+        let guessed = (0..offered).map(|at| node(DraftKind::Lookup, at, Evidence::Match(20 + at)));
+        let drafted = (0..4).map(|at| node(DraftKind::Model, at, Evidence::None));
+        let nodes: Vec<NodeOutcome> = guessed.chain(drafted).collect();
         let outcome = Outcome {
             committed: rows,
             accepted: offered,
@@ -67,25 +70,34 @@ fn sure(protection: Protection) -> (Controller, DraftState) {
     (controller, state)
 }
 
-/// Rows that a sure guess of 16 tokens gets among so many requests that have nothing to draft.
-fn rows_among(requests: usize, protection: Protection) -> usize {
+/// Rows that a sure guess of 16 tokens gets among so many requests, which a model drafts for or nothing.
+fn rows_among(requests: usize, protection: Protection, model: bool) -> usize {
     let (mut controller, state) = sure(protection);
     // Or a plain step would be due, to know what that costs by now.
     controller.rehearsed(requests, 100, grouped(requests));
     let others = vec![DraftState::default(); requests - 1];
     let mut step = StepPlan::default();
     let states: Vec<&DraftState> = [&state].into_iter().chain(&others).collect();
-    plan(&controller, &mut step, states.into_iter());
+    plan(&controller, &mut step, states.into_iter(), model);
     step.offer_guess(0, 20, 16)
 }
 
 #[test]
 fn neighbours_wait_only_for_rows_that_cost_them_nothing() {
+    let rows_among = |requests, protection| rows_among(requests, protection, false);
     // Its own row and 15 more are two groups.
     assert_eq!(rows_among(1, Protection::EachRequest), 15);
     assert_eq!(rows_among(4, Protection::EachRequest), 4);
     assert_eq!(rows_among(8, Protection::EachRequest), 0);
     assert!(rows_among(8, Protection::Batch) >= 8);
+}
+
+#[test]
+fn a_guess_leaves_a_row_to_each_neighbour_that_waits_for_it() {
+    let rows_among = |requests| rows_among(requests, Protection::EachRequest, true);
+    assert_eq!(rows_among(8), 1);
+    assert_eq!(rows_among(6), 5);
+    assert_eq!(rows_among(4), 9);
 }
 
 #[test]
