@@ -31,9 +31,9 @@ impl Controller {
         }
         for draft in times.drafts {
             let (rounds, rows) = plan.rounds.total(draft.kind);
-            // What was foreseen took time too, and no round.
-            let is_whole = plan.seats.iter().all(|seat| seat.foreseen == 0);
-            if rounds > 0 && is_whole {
+            // What was foreseen took time too, and no round; and a device may be catching up yet when the first one begins.
+            let foreseen = plan.seats.iter().any(|seat| seat.foreseen > 0);
+            if rounds > 0 && !foreseen && draft.catch_up.tokens == 0 {
                 let seconds = draft.round_seconds / rounds as f64;
                 let record = match draft.cold {
                     true => CostModel::record_cold_round,
