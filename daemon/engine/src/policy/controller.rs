@@ -168,6 +168,11 @@ impl Controller {
             tokens: 1.0,
             ..Seat::default()
         };
+        // All wait for the probes of each, and for what it catches up.
+        let waiting = match self.protection {
+            Protection::EachRequest => plan.running.max(1) as f64,
+            Protection::Batch => 1.0,
+        };
         for kind in DraftKind::ALL {
             let index = kind.index();
             if !candidate.kinds[index] {
@@ -181,11 +186,6 @@ impl Controller {
             // A probe of one token. However likely it is to win, several in a row may lose all they cost.
             let cost = plan.costs.round(kind, 1) + plan.row_seconds(1);
             let loss = (cost - rates[0] * plan.plain).max(cost / 2.0) + catch_up_seconds;
-            // All wait for the probes of each.
-            let waiting = match self.protection {
-                Protection::EachRequest => plan.running.max(1) as f64,
-                Protection::Batch => 1.0,
-            };
             seat.views[index] = View {
                 mode: Mode::Open,
                 probe_due: !plan.prompt && track.probe.due(waiting * loss / plan.plain),
@@ -202,7 +202,7 @@ impl Controller {
             view.outlook = outlook;
             // What catching up costs must come in again before the request ends.
             let saved = candidate.remaining as f64 * plan.plain * (1.0 - 1.0 / outlook.max(1.0));
-            if bounded && catch_up_seconds > saved.max(0.1 * plan.plain) {
+            if bounded && waiting * catch_up_seconds > saved.max(0.1 * plan.plain) {
                 view.mode = Mode::Closed;
             }
         }
