@@ -22,7 +22,7 @@ use tandem_engine::engine::{Engine, EngineOptions};
 use tandem_engine::policy::{Pipelined, Policy};
 use tandem_engine::sampling::SamplingParams;
 use tandem_engine::tokenizer::SpecialTokens;
-use tandem_engine::{Output, Request, StopConditions, TokenId};
+use tandem_engine::{Output, Request, TokenId};
 
 type Fallible<T> = Result<T, Box<dyn Error>>;
 
@@ -49,26 +49,15 @@ struct Ran {
     accepted: u64,
 }
 
-fn request(prompt: &[TokenId], number: usize, speculation: bool) -> Fallible<Request> {
+fn request(prompt: &[TokenId], index: usize, speculation: bool) -> Fallible<Request> {
     Ok(Request {
-        prompt: prompt.to_vec(),
         sampling: SamplingParams {
-            temperature: common::number("TEMPERATURE", 0.0)?,
-            seed: Some(number as u64 + 1),
+            temperature: number("TEMPERATURE", 0.0)?,
+            seed: Some(index as u64 + 1),
             ..SamplingParams::default()
         },
-        stop: StopConditions {
-            max_tokens: Some(common::number("TOKENS", 128)?),
-            ..StopConditions::default()
-        },
         speculation,
-        client: None,
-        drafters: None,
-        draft_length: None,
-        logprobs: None,
-        draft_width: None,
-        deadline: None,
-        entropy: 1,
+        ..Request::new(prompt.to_vec(), number("TOKENS", 128)?)
     })
 }
 

@@ -42,6 +42,27 @@ pub struct Request {
 }
 
 impl Request {
+    /// A greedy request for up to `max_tokens` tokens that may draft.
+    #[must_use]
+    pub fn new(prompt: Vec<TokenId>, max_tokens: usize) -> Self {
+        Self {
+            prompt,
+            sampling: SamplingParams::greedy(),
+            stop: StopConditions {
+                max_tokens: Some(max_tokens),
+                ..StopConditions::default()
+            },
+            speculation: true,
+            client: None,
+            drafters: None,
+            draft_length: None,
+            logprobs: None,
+            draft_width: None,
+            deadline: None,
+            entropy: 0,
+        }
+    }
+
     /// Whether a drafter of this kind may serve it.
     #[must_use]
     pub fn may_use(&self, kind: DraftKind) -> bool {

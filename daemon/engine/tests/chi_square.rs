@@ -8,7 +8,8 @@ mod common;
 use std::collections::HashMap;
 use std::time::Instant;
 
-use common::{LIMITS, default_target, encode, greedy, model_on_device, pair, prompts, run_all};
+use common::{LIMITS, default_target, encode, model_on_device, pair, prompts, run_all};
+use tandem_engine::Request;
 use tandem_engine::TokenId;
 use tandem_engine::engine::{Engine, EngineOptions};
 use tandem_engine::model::Row;
@@ -81,7 +82,7 @@ fn sampled_tokens_have_the_targets_distribution() {
     let (mut drawn, mut drafted, mut accepted, began) = (0, 0, 0, Instant::now());
     while drawn < DRAWS {
         for _ in 0..16 {
-            let mut request = greedy(prompt.clone(), 4);
+            let mut request = Request::new(prompt.clone(), 4);
             request.sampling = sampling();
             request.entropy = 1 + drawn as u64;
             request.draft_length = Some(2);

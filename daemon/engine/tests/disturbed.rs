@@ -16,7 +16,7 @@ use tandem_engine::pair::{DraftSource, LoadOptions, ModelPair, PairFiles};
 use tandem_engine::policy::{Pipelined, Policy};
 use tandem_engine::sampling::SamplingParams;
 use tandem_engine::testing::TinyModel;
-use tandem_engine::{FinishReason, Output, Request, SequenceId, StopConditions, TokenId};
+use tandem_engine::{FinishReason, Output, Request, SequenceId, TokenId};
 
 const CONTEXT: usize = 160;
 
@@ -125,24 +125,15 @@ fn deed() -> impl Strategy<Value = Deed> {
 
 fn request(ask: &Ask, now: Instant) -> Request {
     Request {
-        prompt: ask.prompt.clone(),
         sampling: SamplingParams {
             temperature: ask.temperature,
             seed: Some(ask.seed),
             ..SamplingParams::default()
         },
-        stop: StopConditions {
-            max_tokens: Some(ask.max_tokens),
-            ..StopConditions::default()
-        },
         speculation: ask.speculation,
-        client: None,
-        drafters: None,
         draft_length: ask.draft_length,
-        draft_width: None,
-        logprobs: None,
         deadline: (!ask.in_time).then_some(now + Duration::from_millis(20)),
-        entropy: 1,
+        ..Request::new(ask.prompt.clone(), ask.max_tokens)
     }
 }
 

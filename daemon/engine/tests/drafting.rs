@@ -12,7 +12,7 @@ use tandem_engine::engine::{Engine, EngineOptions};
 use tandem_engine::pair::{Device, DraftSource, LoadOptions, ModelPair, PairFiles};
 use tandem_engine::policy::{Pipelined, Policy};
 use tandem_engine::sampling::SamplingParams;
-use tandem_engine::{Request, SequenceId, StopConditions, TokenId};
+use tandem_engine::{Request, SequenceId, TokenId};
 use tandem_models::{Event, ModelRef, Store};
 
 const TOKENS: usize = 40;
@@ -62,24 +62,13 @@ fn adapter() -> DraftSource {
 
 fn request(prompt: &[TokenId], temperature: f32, speculation: bool) -> Request {
     Request {
-        prompt: prompt.to_vec(),
         sampling: SamplingParams {
             temperature,
             seed: Some(11),
             ..SamplingParams::default()
         },
-        stop: StopConditions {
-            max_tokens: Some(TOKENS),
-            ..StopConditions::default()
-        },
         speculation,
-        drafters: None,
-        client: None,
-        draft_length: None,
-        logprobs: None,
-        draft_width: None,
-        deadline: None,
-        entropy: 1,
+        ..Request::new(prompt.to_vec(), TOKENS)
     }
 }
 

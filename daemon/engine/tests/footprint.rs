@@ -4,6 +4,7 @@
 
 mod common;
 
+use tandem_engine::Request;
 use tandem_engine::engine::Engine;
 use tandem_engine::pair::{DraftSource, LoadOptions, ModelPair, PairFiles, PreparedOptions};
 
@@ -37,7 +38,7 @@ fn growth(prepared: Option<PreparedOptions>) -> (u64, u64) {
     let weights = pair.report().target.weight_bytes;
     let prompt = common::encode(&pair, "Hello");
     let mut engine = Engine::new(pair, common::LIMITS);
-    common::run(&mut engine, common::greedy(prompt, 4));
+    common::run(&mut engine, Request::new(prompt, 4));
     (private_dirty_bytes().saturating_sub(before), weights)
 }
 

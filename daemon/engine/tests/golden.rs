@@ -7,8 +7,9 @@
 
 mod common;
 
-use common::{LIMITS, greedy, pair, run};
+use common::{LIMITS, pair, run};
 use serde_json::Value;
+use tandem_engine::Request;
 use tandem_engine::TokenId;
 use tandem_engine::engine::Engine;
 use tandem_engine::tokenizer::SpecialTokens;
@@ -42,7 +43,7 @@ fn greedy_tokens_agree_with_llama_cpp_up_to_a_tie() {
         );
         let expected = ids(&case["greedy"]);
         let margins = case["margins"].as_array().expect("a list");
-        let got = run(&mut engine, greedy(prompt_ids, expected.len())).tokens;
+        let got = run(&mut engine, Request::new(prompt_ids, expected.len())).tokens;
         match got.iter().zip(&expected).position(|(a, b)| a != b) {
             None => agreed += expected.len(),
             Some(step) => {

@@ -4,7 +4,7 @@ mod common;
 
 use std::time::Instant;
 
-use common::{LIMITS, default_target, encode, greedy, model_on_device, pair, prompts};
+use common::{LIMITS, default_target, encode, model_on_device, pair, prompts};
 use tandem_engine::engine::Engine;
 use tandem_engine::model::Row;
 use tandem_engine::policy::Policy;
@@ -51,7 +51,7 @@ fn they_are_those_of_the_target_with_and_without_drafts() {
             },
             logprobs: Some(3),
             speculation,
-            ..greedy(prompt.clone(), 48)
+            ..Request::new(prompt.clone(), 48)
         };
         let plain = run(&mut engine, request(false));
         assert_eq!(plain.0.len(), plain.1.len());
@@ -85,11 +85,11 @@ fn a_stop_ends_them_with_the_text() {
     for max_tokens in 1..12 {
         let request = Request {
             logprobs: Some(0),
-            ..greedy(prompt.clone(), max_tokens)
+            ..Request::new(prompt.clone(), max_tokens)
         };
         let (tokens, logprobs) = run(&mut engine, request);
         assert_eq!((tokens.len(), logprobs.len()), (max_tokens, max_tokens));
-        let silent = run(&mut engine, greedy(prompt.clone(), max_tokens));
+        let silent = run(&mut engine, Request::new(prompt.clone(), max_tokens));
         assert_eq!(silent, (tokens, Vec::new()));
     }
 }

@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{LIMITS, encode, greedy, pair, prompts, run, run_all};
+use common::{LIMITS, encode, pair, prompts, run, run_all};
+use tandem_engine::Request;
 use tandem_engine::engine::Engine;
 
 const TOKENS: usize = 48;
@@ -19,14 +20,14 @@ fn greedy_with_a_draft_equals_greedy_without() {
     let mut accepted = 0;
 
     for (at, (name, prompt)) in prompts.iter().enumerate() {
-        let expected = run(&mut plain, greedy(prompt.clone(), TOKENS));
+        let expected = run(&mut plain, Request::new(prompt.clone(), TOKENS));
         assert_eq!(
             expected.end.as_ref().map(|(_, stats)| stats.draft_tokens),
             Some(0)
         );
         for draft_length in [1, 3, 7] {
             let request = || {
-                let mut request = greedy(prompt.clone(), TOKENS);
+                let mut request = Request::new(prompt.clone(), TOKENS);
                 request.draft_length = Some(draft_length);
                 request
             };
@@ -42,7 +43,8 @@ fn greedy_with_a_draft_equals_greedy_without() {
 
             // The same beside three others, of which one does not draft.
             for other in 1..4 {
-                let mut neighbour = greedy(prompts[(at + other) % prompts.len()].1.clone(), TOKENS);
+                let mut neighbour =
+                    Request::new(prompts[(at + other) % prompts.len()].1.clone(), TOKENS);
                 neighbour.draft_length = Some(draft_length);
                 neighbour.speculation = other != 2;
                 engine.submit(neighbour).expect("a sound request");
@@ -78,7 +80,7 @@ fn the_chunking_of_a_prompt_changes_nothing() {
                 ..LIMITS
             },
         );
-        texts.push(run(&mut engine, greedy(prompt.clone(), 16)).tokens);
+        texts.push(run(&mut engine, Request::new(prompt.clone(), 16)).tokens);
     }
     assert_eq!(texts[0], texts[1]);
 }

@@ -6,6 +6,7 @@ mod common;
 use std::fs;
 use std::path::Path;
 
+use tandem_engine::Request;
 use tandem_engine::engine::Engine;
 use tandem_engine::pair::{
     Device, DraftSource, LoadOptions, LoadStage, ModelPair, PairFiles, PairReport, PreparedOptions,
@@ -55,7 +56,7 @@ fn warnings(report: &PairReport) -> Vec<&String> {
 fn text(pair: ModelPair) -> String {
     let prompt = common::encode(&pair, "The three primary colours are");
     let mut engine = Engine::new(pair, common::LIMITS);
-    let mut request = common::greedy(prompt, 48);
+    let mut request = Request::new(prompt, 48);
     // At a high temperature, the least difference of logits shows soon.
     request.sampling = SamplingParams {
         temperature: 1.5,
@@ -181,7 +182,7 @@ fn an_exit_adapter_is_not_taken_out_of_its_targets_file() {
     };
     let accepted = |pair: ModelPair| {
         let prompt = common::encode(&pair, "The three primary colours are");
-        let mut request = common::greedy(prompt, 32);
+        let mut request = Request::new(prompt, 32);
         request.draft_length = Some(2);
         let ran = common::run(&mut Engine::new(pair, common::LIMITS), request);
         ran.end.expect("it ended").1.accepted_tokens

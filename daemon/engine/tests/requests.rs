@@ -5,7 +5,7 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{LIMITS, Ran, SMALL, greedy, run, run_all};
+use common::{LIMITS, Ran, SMALL, run, run_all};
 use tandem_engine::engine::{Engine, EngineOptions, RequestError};
 use tandem_engine::pair::{DraftSource, LoadError, LoadOptions, ModelPair, PairFiles};
 use tandem_engine::sampling::SamplingParams;
@@ -67,7 +67,7 @@ fn prompt() -> Vec<TokenId> {
 
 /// A request that never ends by an end token, since random models say anything at any time.
 fn request(max_tokens: usize) -> Request {
-    let mut request = greedy(prompt(), max_tokens);
+    let mut request = Request::new(prompt(), max_tokens);
     request.stop.ignore_eos = true;
     request
 }

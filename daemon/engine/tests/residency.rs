@@ -5,7 +5,7 @@ mod common;
 use std::path::Path;
 use std::time::Instant;
 
-use common::{LIMITS, SMALL, greedy, run_all_by};
+use common::{LIMITS, SMALL, run_all_by};
 use tandem_engine::draft::ClientKey;
 use tandem_engine::engine::{Engine, EngineOptions, RequestError};
 use tandem_engine::pair::{DraftSource, LoadError, LoadOptions, LoadedDraft};
@@ -69,7 +69,7 @@ fn draft(files: &PairFiles) -> LoadedDraft {
 
 fn request(seed: u64) -> Request {
     let prompt: Vec<TokenId> = "The quick brown fox".bytes().map(TokenId::from).collect();
-    let mut request = greedy(prompt, 60);
+    let mut request = Request::new(prompt, 60);
     request.stop.ignore_eos = true;
     request.draft_length = Some(3);
     request.sampling = SamplingParams {

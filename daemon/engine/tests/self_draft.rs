@@ -2,9 +2,7 @@
 
 mod common;
 
-use common::{
-    LIMITS, LOAD, default_exit_adapter, default_target, encode, greedy, prompts, run, run_all,
-};
+use common::{LIMITS, LOAD, default_exit_adapter, default_target, encode, prompts, run, run_all};
 use tandem_engine::engine::Engine;
 use tandem_engine::gguf::Gguf;
 use tandem_engine::pair::{DraftSource, LoadError, ModelPair, PairFiles};
@@ -27,7 +25,7 @@ fn with_adapter() -> ModelPair {
 }
 
 fn request(prompt: &[TokenId], sampling: &SamplingParams, draft_length: usize) -> Request {
-    let mut request = greedy(prompt.to_vec(), TOKENS);
+    let mut request = Request::new(prompt.to_vec(), TOKENS);
     request.sampling = sampling.clone();
     request.draft_length = Some(draft_length);
     request.stop.ignore_eos = true;

@@ -173,7 +173,6 @@ fn early_and_growing_rows_allocate_nothing() {
 
 fn request(sampling: SamplingParams, speculation: bool) -> Request {
     Request {
-        prompt: (0..300).map(|i| i % 200).collect(),
         sampling,
         stop: StopConditions {
             max_tokens: Some(200),
@@ -181,13 +180,8 @@ fn request(sampling: SamplingParams, speculation: bool) -> Request {
             ..StopConditions::default()
         },
         speculation,
-        client: None,
-        drafters: None,
         draft_length: speculation.then_some(3),
-        logprobs: None,
-        draft_width: None,
-        deadline: None,
-        entropy: 3,
+        ..Request::new((0..300).map(|i| i % 200).collect(), 200)
     }
 }
 

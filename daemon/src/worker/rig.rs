@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use tandem_engine::engine::{CacheClaims, Engine, MemoryUse, RequestError, ShedDraft, StepError};
 use tandem_engine::pair::{LoadError, LoadedDraft};
 use tandem_engine::policy::{SpeculationStats, StepCost};
-use tandem_engine::sampling::SamplingParams;
 use tandem_engine::{Output, SequenceId, StopConditions};
 use tonic::Status;
 
@@ -181,21 +180,12 @@ impl Rig {
         let (sink, replies) = replies::channel();
         let job = Job {
             request: Request {
-                prompt,
-                sampling: SamplingParams::greedy(),
                 stop: StopConditions {
                     max_tokens: Some(max_tokens),
                     ignore_eos: true,
                     ..StopConditions::default()
                 },
-                speculation: true,
-                client: None,
-                drafters: None,
-                draft_length: None,
-                logprobs: None,
-                draft_width: None,
-                deadline: None,
-                entropy: 0,
+                ..Request::new(prompt, max_tokens)
             },
             require_speculation,
             record: Record::begin("r".into(), name, Instant::now(), Arc::clone(&self.totals)),

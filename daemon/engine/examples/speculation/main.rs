@@ -32,7 +32,7 @@ use tandem_engine::engine::{Engine, EngineOptions};
 use tandem_engine::policy::{Pipelined, Policy};
 use tandem_engine::sampling::SamplingParams;
 use tandem_engine::tokenizer::SpecialTokens;
-use tandem_engine::{Output, Request, RequestStats, StopConditions, TokenId};
+use tandem_engine::{Output, Request, RequestStats, TokenId};
 
 /// One run.
 struct Run {
@@ -46,24 +46,15 @@ struct Run {
 /// Decodes a prompt.
 fn run(engine: &mut Engine, prompt: &[TokenId], method: &Method) -> Result<Run, Box<dyn Error>> {
     let request = Request {
-        prompt: prompt.to_vec(),
         sampling: SamplingParams {
             temperature: number("TEMPERATURE", 0.0)?,
             seed: Some(1),
             ..SamplingParams::default()
         },
-        stop: StopConditions {
-            max_tokens: Some(number("TOKENS", 128)?),
-            ..StopConditions::default()
-        },
         speculation: method.speculation,
-        client: None,
         drafters: Some([true, true, method.lookup]),
-        draft_length: None,
-        logprobs: None,
         draft_width: method.width,
-        deadline: None,
-        entropy: 1,
+        ..Request::new(prompt.to_vec(), number("TOKENS", 128)?)
     };
     engine.submit(request)?;
     let (mut tokens, mut first) = (Vec::new(), None);

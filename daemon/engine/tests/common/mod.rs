@@ -10,11 +10,8 @@ use tandem_engine::engine::{Engine, EngineOptions};
 use tandem_engine::gguf::Gguf;
 use tandem_engine::model::LanguageModel;
 use tandem_engine::pair::{Device, DraftSource, LoadOptions, ModelPair, PairFiles};
-use tandem_engine::sampling::SamplingParams;
 use tandem_engine::tokenizer::SpecialTokens;
-use tandem_engine::{
-    FinishReason, Output, Request, RequestStats, SequenceId, StopConditions, TokenId,
-};
+use tandem_engine::{FinishReason, Output, Request, RequestStats, SequenceId, TokenId};
 use tandem_models::{ModelRef, Store};
 
 /// The prompts that golden data exists for.
@@ -124,26 +121,6 @@ pub(crate) fn pair(draft: bool) -> ModelPair {
 
 pub(crate) fn encode(pair: &ModelPair, text: &str) -> Vec<TokenId> {
     pair.tokenizer().encode(text, SpecialTokens::Parse)
-}
-
-/// A greedy request.
-pub(crate) fn greedy(prompt: Vec<TokenId>, max_tokens: usize) -> Request {
-    Request {
-        prompt,
-        sampling: SamplingParams::greedy(),
-        stop: StopConditions {
-            max_tokens: Some(max_tokens),
-            ..StopConditions::default()
-        },
-        speculation: true,
-        client: None,
-        drafters: None,
-        draft_length: None,
-        logprobs: None,
-        draft_width: None,
-        deadline: None,
-        entropy: 1,
-    }
 }
 
 /// Everything that a request produced.
