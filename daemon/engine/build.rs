@@ -15,7 +15,7 @@ fn main() {
     println!("cargo:rerun-if-env-changed=NVCC");
     println!("cargo:rerun-if-env-changed=CUDA_COMPUTE_CAP");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo names it"));
-    for name in ["attention", "lead", "matmul", "pack", "rows"] {
+    for name in ["attention", "cache", "lead", "matmul", "pack", "rows"] {
         compile(
             &Path::new(KERNELS).join(name).with_extension("cu"),
             &out.join(name).with_extension("fatbin"),

@@ -99,7 +99,7 @@ pub(super) struct Kernels {
     pub(super) attend: Function,
     pub(super) lead: Function,
     /// Where they come from.
-    _modules: [Module; 5],
+    _modules: [Module; 6],
 }
 
 /// Those that are loaded, while any backend has them: the target and the draft have the same.
@@ -150,10 +150,9 @@ impl Kernels {
         let packing = packing
             .into_iter()
             .map(|name| Ok((name, pack.function(name)?)));
-        let (rows, attention) = (
-            Module::load(gpu, compiled!("rows"))?,
-            Module::load(gpu, compiled!("attention"))?,
-        );
+        let rows = Module::load(gpu, compiled!("rows"))?;
+        let cache = Module::load(gpu, compiled!("cache"))?;
+        let attention = Module::load(gpu, compiled!("attention"))?;
         let lead = Module::load(gpu, compiled!("lead"))?;
         Ok(Self {
             products: products.try_into().expect("one per kind"),
@@ -162,12 +161,12 @@ impl Kernels {
             embed: rows.function("embed")?,
             gather: rows.function("gather")?,
             halve: rows.function("halve")?,
-            keep: rows.function("keep")?,
-            copy: rows.function("copy_positions")?,
-            store: attention.function("store")?,
+            keep: cache.function("keep")?,
+            copy: cache.function("copy_positions")?,
+            store: cache.function("store")?,
             attend: attention.function_with("attend", attention::room(attention::WIDEST))?,
             lead: lead.function("lead")?,
-            _modules: [matmul, pack, rows, attention, lead],
+            _modules: [matmul, pack, rows, cache, attention, lead],
         })
     }
 

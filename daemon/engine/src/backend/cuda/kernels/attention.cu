@@ -1,87 +1,10 @@
-// Turns queries and keys, stores keys and values, and lets every row attend to what it sees.
+// Lets every row attend to what it sees.
 //
 // A row's positions are cut into chunks at fixed places, by what they are in the sequence and not by where a tree stores
 // them. A chunk's sums run in one order and chunks are folded in order, so that what a row gets is the same to the bit
 // whatever other rows the step has. Rows that find a chunk's positions at the same places read them once: up to sixteen
 // queries, heads times rows, go through the matrix units together, each by itself.
-#include "layout.cuh"
-
-struct Row {
-    half *cache; // [layers, keys and values, kv_heads, capacity, head_dim]
-    int capacity;
-    int place;    // where its own entry is stored
-    int position; // in the sequence
-    int base;     // positions that are stored in order
-    int line;     // where `ancestors` lists the places, less the base, of the later ones; -1: in order too
-    int pad;
-};
-
-__device__ inline half *entry(const Row &row, int layer, int values, int kv_heads, int head, int place, int head_dim) {
-    return row.cache + ((((size_t)layer * 2 + values) * kv_heads + head) * row.capacity + place) * head_dim;
-}
-
-struct StoreArgs {
-    float *q; // [rows, heads, head_dim], or null
-    const float *k;
-    const float *v;
-    const Row *rows;
-    const float *cos; // [positions, head_dim / 2]
-    const float *sin;
-    const float *q_norm; // or null
-    const float *k_norm;
-    float q_eps;
-    float k_eps;
-    float scale; // on queries
-    int heads;
-    int kv_heads;
-    int head_dim;
-    int layer;
-    int halves; // elements i and i + d/2 turn together, or else 2i and 2i + 1
-};
-
-// A block takes one head of one row, a thread one pair of elements; of a key's head its value's too.
-extern "C" __global__ void store(const __grid_constant__ StoreArgs args) {
-    let_next_start();
-    __shared__ float sums[8];
-    const Row row = args.rows[blockIdx.y];
-    wait_for_others();
-    const int half_dim = args.head_dim / 2, i = threadIdx.x;
-    const bool query = (int)blockIdx.x < args.heads, there = i < half_dim;
-    const int head = query ? blockIdx.x : blockIdx.x - args.heads;
-    if (query && !args.q) return;
-    const size_t from = ((size_t)blockIdx.y * (query ? args.heads : args.kv_heads) + head) * args.head_dim;
-    const float *x = (query ? args.q : args.k) + from;
-    const int first = args.halves ? i : 2 * i, second = args.halves ? i + half_dim : 2 * i + 1;
-    float a = there ? x[first] : 0.0f, b = there ? x[second] : 0.0f;
-    const float *norm = query ? args.q_norm : args.k_norm;
-    if (norm) {
-        float sum = a * a + b * b;
-        for (int s = 16; s > 0; s /= 2) sum += __shfl_xor_sync(0xffffffff, sum, s);
-        if (i % 32 == 0) sums[i / 32] = sum;
-        __syncthreads();
-        sum = 0.0f;
-        for (int w = 0; w < blockDim.x / 32; w++) sum += sums[w];
-        float factor = rsqrtf(sum / args.head_dim + (query ? args.q_eps : args.k_eps));
-        if (there) {
-            a *= factor * norm[first];
-            b *= factor * norm[second];
-        }
-    }
-    if (!there) return;
-    const float cos = args.cos[(size_t)row.position * half_dim + i], sin = args.sin[(size_t)row.position * half_dim + i];
-    const float turned_a = a * cos - b * sin, turned_b = a * sin + b * cos;
-    if (query) {
-        args.q[from + first] = turned_a * args.scale;
-        args.q[from + second] = turned_b * args.scale;
-    } else {
-        half *key = entry(row, args.layer, 0, args.kv_heads, head, row.place, args.head_dim);
-        half *value = entry(row, args.layer, 1, args.kv_heads, head, row.place, args.head_dim);
-        key[first] = to_half(turned_a);
-        key[second] = to_half(turned_b);
-        value[first] = to_half(args.v[from + first]);
-        value[second] = to_half(args.v[from + second]);
-    }
-}
+#include "cache.cuh"
 
 constexpr int CHUNK = 128;  // positions of a block
 constexpr int THREADS = 128;

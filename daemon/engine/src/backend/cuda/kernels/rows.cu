@@ -160,39 +160,3 @@ extern "C" __global__ void halve(const __grid_constant__ HalveArgs args) {
     }
     args.out[row_place(i / args.width, i % args.width, args.groups)] = to_half(x * args.factor);
 }
-
-struct KeepArgs {
-    half *cache; // [lines, capacity, head_dim]
-    const uint32_t *offsets;
-    int count;
-    int from;
-    int capacity;
-    int head_dim;
-};
-
-// Offsets ascend and none is below its place, so that a thread that takes them in order overwrites nothing unread.
-extern "C" __global__ void keep(const __grid_constant__ KeepArgs args) {
-    let_next_start();
-    wait_for_others();
-    half *line = args.cache + (size_t)blockIdx.x * args.capacity * args.head_dim;
-    for (int i = 0; i < args.count; i++)
-        for (int d = threadIdx.x; d < args.head_dim; d += blockDim.x)
-            line[(size_t)(args.from + i) * args.head_dim + d] = line[(size_t)(args.from + args.offsets[i]) * args.head_dim + d];
-}
-
-struct CopyArgs {
-    const half *source; // [lines, source_capacity, head_dim]
-    half *target;       // [lines, target_capacity, head_dim]
-    int source_capacity;
-    int target_capacity;
-    int positions;
-    int head_dim;
-};
-
-extern "C" __global__ void copy_positions(const __grid_constant__ CopyArgs args) {
-    let_next_start();
-    wait_for_others();
-    const half *from = args.source + (size_t)blockIdx.x * args.source_capacity * args.head_dim;
-    half *to = args.target + (size_t)blockIdx.x * args.target_capacity * args.head_dim;
-    for (size_t i = threadIdx.x; i < (size_t)args.positions * args.head_dim; i += blockDim.x) to[i] = from[i];
-}
