@@ -172,12 +172,13 @@ impl Curve {
                 let part = (rows - before) as f64 / (from - before) as f64;
                 let between = before_seconds + part * (seconds - before_seconds);
                 let below = before_seconds + (rows - before) as f64 * slope;
-                self.fitted[rows] = match (before.div_ceil(GROUP), from.div_ceil(GROUP)) {
-                    // Behind the jump to the measured one's group, however often nobody stops there.
-                    (last, group) if rows.div_ceil(GROUP) == group && last < group => {
-                        (seconds - (from - rows) as f64 * slope).max(before_seconds)
-                    }
-                    _ => between.min(below),
+                let least = between.min(below);
+                // Behind the jump to the measured one's group, however often nobody stops there.
+                let group = from.div_ceil(GROUP);
+                let behind = before.div_ceil(GROUP) < group && rows.div_ceil(GROUP) == group;
+                self.fitted[rows] = match behind {
+                    true => least.max(seconds - (from - rows) as f64 * slope),
+                    false => least,
                 };
             }
             self.fitted[from..=to].fill(seconds);
@@ -231,6 +232,9 @@ mod tests {
         let curve = measured(&[(1, 1.0), (2, 1.5), (3, 1.3), (4, 1.1), (8, 2.0)]);
         assert!((1..=70).all(|rows| curve.at(rows) <= curve.at(rows + 1)));
         assert!((curve.at(3) - 1.3).abs() < 1e-9, "{}", curve.at(3));
+        // First steep and then hardly at all, with a group in between.
+        let curve = measured(&[(1, 1.0), (8, 1.8), (24, 2.0)]);
+        assert!((1..=70).all(|rows| curve.at(rows) <= curve.at(rows + 1)));
     }
 
     #[test]
