@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::time::Instant;
 
-use common::{load, number};
+use common::{load, median, number};
 use tandem_engine::engine::{Engine, EngineOptions};
 use tandem_engine::policy::{Pipelined, Policy};
 use tandem_engine::sampling::SamplingParams;
@@ -118,11 +118,6 @@ fn run(engine: &mut Engine, requests: Vec<Request>, explained: bool) -> Fallible
         drafted,
         accepted,
     })
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 fn main() -> Fallible<()> {

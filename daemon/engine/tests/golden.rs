@@ -9,10 +9,9 @@ mod common;
 
 use common::{LIMITS, pair, run};
 use serde_json::Value;
-use tandem_engine::Request;
-use tandem_engine::TokenId;
 use tandem_engine::engine::Engine;
 use tandem_engine::tokenizer::SpecialTokens;
+use tandem_engine::{Request, TokenId};
 
 /// Largest gap between the two best logits at which another choice counts as a tie.
 const TIE: f64 = 0.5;

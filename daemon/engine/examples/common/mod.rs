@@ -50,6 +50,12 @@ fn draft(path: &str) -> Result<DraftSource, Box<dyn Error>> {
     })
 }
 
+/// The median; NaN of nothing.
+pub(crate) fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
 /// An engine for a target and what drafts for it, on `DEVICE` and `DRAFT_DEVICE`, which have run the usual steps as they do in the
 /// service unless `REHEARSE` is 0.
 pub(crate) fn load(

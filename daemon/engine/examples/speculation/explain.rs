@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use tandem_engine::engine::Engine;
 use tandem_engine::policy::StepReport;
 
+use crate::common::median;
+
 /// One answer: its decoding steps after the first token, and the seconds of all of them by the clock on the wall.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
@@ -16,20 +18,15 @@ fn ms(seconds: f64) -> f64 {
     1e3 * seconds
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
 /// Milliseconds by rows, as `rows×count:median`, of the steps that `which` names.
 fn by_rows(steps: &[StepReport], which: impl Fn(&StepReport) -> bool) -> String {
     let mut rows: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for step in steps.iter().filter(|step| which(step)) {
         rows.entry(step.rows).or_default().push(ms(step.step()));
     }
-    let words = rows.into_iter().map(|(rows, times)| {
+    let words = rows.into_iter().map(|(rows, mut times)| {
         let count = times.len();
-        format!("{rows}×{count}:{:.2}", median(times))
+        format!("{rows}×{count}:{:.2}", median(&mut times))
     });
     words.collect::<Vec<_>>().join(" ")
 }
@@ -117,7 +114,7 @@ pub(crate) fn costs(engine: &Engine, seen: &[StepReport]) {
                 && !step.ahead
                 && (positions / bucket).log2().abs() <= 0.5
         };
-        let near: Vec<f64> = seen.iter().filter(near).map(StepReport::step).collect();
+        let mut near: Vec<f64> = seen.iter().filter(near).map(StepReport::step).collect();
         let count = near.len();
         println!(
             "  {:>6} {:>3} {:>8.3} ({:>4}) {:>8.3} ({count})",
@@ -125,12 +122,13 @@ pub(crate) fn costs(engine: &Engine, seen: &[StepReport]) {
             known.rows,
             ms(known.seconds),
             known.samples,
-            ms(median(near)),
+            ms(median(&mut near)),
         );
     }
     let drafted = seen
         .iter()
         .filter(|step| step.rounds > 0 && !step.cold_draft && !step.ahead);
     let rounds = drafted.map(|step| ms(step.draft) / step.rounds as f64);
-    println!("a forward of the draft: {:.3} ms", median(rounds.collect()));
+    let mut rounds: Vec<f64> = rounds.collect();
+    println!("a forward of the draft: {:.3} ms", median(&mut rounds));
 }

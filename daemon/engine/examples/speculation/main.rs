@@ -25,7 +25,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
 
-use common::{load, number};
+use common::{load, median, number};
 use explain::Answer;
 use method::{METHODS, Method, method};
 use tandem_engine::engine::{Engine, EngineOptions};
@@ -217,10 +217,7 @@ fn measure(
             }
         }
     }
-    let medians = seconds.iter_mut().map(|times| {
-        times.sort_by(f64::total_cmp);
-        times[times.len() / 2]
-    });
+    let medians = seconds.iter_mut().map(|times| median(times));
     Ok(Measured {
         tokens: plain.len(),
         seconds: medians.collect(),

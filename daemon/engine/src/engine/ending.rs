@@ -71,7 +71,7 @@ impl Engine {
         if !sequence.request.speculation {
             return Some("the request turned it off".to_owned());
         }
-        let expects_model = [DraftKind::Model, DraftKind::SelfDraft]
+        let expects_model = DraftKind::COMPUTING
             .into_iter()
             .any(|kind| sequence.request.may_use(kind));
         if let Some(reason) = self.off_reason.as_ref().filter(|_| expects_model) {

@@ -58,7 +58,8 @@ impl Engine {
     /// Takes out every drafter that computes, with its caches, from the next step on. `reason` is what requests are told
     /// that decode plainly for that.
     pub fn shed_draft(&mut self, reason: impl Into<String>) -> ShedDraft {
-        let computes = |drafter: &mut Box<dyn Drafter>| drafter.kind() != DraftKind::Lookup;
+        let computes =
+            |drafter: &mut Box<dyn Drafter>| DraftKind::COMPUTING.contains(&drafter.kind());
         let drafters: Vec<_> = self.drafters.extract_if(.., computes).collect();
         let shed = ShedDraft {
             weight_bytes: drafters.iter().map(|drafter| drafter.weight_bytes()).sum(),

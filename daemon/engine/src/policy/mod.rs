@@ -102,6 +102,8 @@ impl DraftKind {
     pub const COUNT: usize = 3;
     /// Every kind, by index.
     pub const ALL: [Self; Self::COUNT] = [Self::Model, Self::SelfDraft, Self::Lookup];
+    /// Those that cost forwards, of which a request uses one.
+    pub const COMPUTING: [Self; 2] = [Self::Model, Self::SelfDraft];
 
     /// Its place in [`Self::ALL`].
     #[must_use]

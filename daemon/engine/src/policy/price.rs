@@ -24,8 +24,9 @@ pub(super) const MOST_SEATS: usize = 128;
 
 /// The drafter that promises a request most, among those that cost rounds.
 pub(super) fn lead(seat: &Seat) -> Option<DraftKind> {
-    let candidates = [DraftKind::Model, DraftKind::SelfDraft].into_iter();
-    let usable = candidates.filter(|kind| seat.views[kind.index()].mode == Mode::Open);
+    let usable = DraftKind::COMPUTING
+        .into_iter()
+        .filter(|kind| seat.views[kind.index()].mode == Mode::Open);
     usable.max_by(|a, b| {
         let outlook = |kind: &DraftKind| seat.views[kind.index()].outlook;
         outlook(a).total_cmp(&outlook(b))

@@ -121,7 +121,7 @@ impl Seat {
 
     /// Leaves one drafter of those that cost rounds open; others may only probe.
     pub(super) fn single(&mut self, lead: Option<DraftKind>) {
-        for kind in [DraftKind::Model, DraftKind::SelfDraft] {
+        for kind in DraftKind::COMPUTING {
             let view = &mut self.views[kind.index()];
             if view.mode == Mode::Open && lead != Some(kind) {
                 view.mode = Mode::Closed;
@@ -134,7 +134,7 @@ impl Seat {
 
     /// Follows the forecast: what does not pay is closed, or probes where that is due.
     pub(super) fn settle(&mut self, drafts: bool) {
-        for kind in [DraftKind::Model, DraftKind::SelfDraft] {
+        for kind in DraftKind::COMPUTING {
             let view = &mut self.views[kind.index()];
             if view.mode == Mode::Open && !drafts {
                 view.mode = if view.probe_due {
@@ -150,10 +150,9 @@ impl Seat {
     /// long where it drafts that far, or else of what it has.
     pub(super) fn foreseen_gain(&self, depth: usize) -> f64 {
         // Whether there is something to look up is not known before there is.
-        let kinds = [DraftKind::Model, DraftKind::SelfDraft].into_iter();
-        let views = kinds.map(|kind| &self.views[kind.index()]);
+        let views = DraftKind::COMPUTING.map(|kind| &self.views[kind.index()]);
         let drafts = |view: &&View| view.mode == Mode::Open && view.rounds >= depth;
-        let chains = views.filter(drafts).map(|view| {
+        let chains = views.into_iter().filter(drafts).map(|view| {
             let mut survival = 1.0;
             let survivals = (0..=depth).map(|depth| {
                 survival *= view.rate(depth) * view.offered;

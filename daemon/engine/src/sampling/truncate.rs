@@ -56,20 +56,24 @@ fn contenders_inline(logits: &[f32], k: usize) -> Vec<u64> {
 }
 
 wide! {
-    /// Places of the weights that are at least `floor`, which is above 0.
-    fn places_from[](weights: &[f32], floor: f32) -> Vec<usize> = places_from_inline
+    /// Keys of the weights that are at least `floor`, which is above 0.
+    fn keys_from[](row: &Distribution, floor: f32) -> Vec<u64> = keys_from_inline
 }
 
 #[inline(always)]
-fn places_from_inline(weights: &[f32], floor: f32) -> Vec<usize> {
-    let mut places = Vec::new();
-    for (start, block) in (0..).step_by(BLOCK).zip(weights.chunks(BLOCK)) {
-        if math::max_inline(block) >= floor {
-            let large = (start..).zip(block).filter(|(_, weight)| **weight >= floor);
-            places.extend(large.map(|(place, _)| place));
+fn keys_from_inline(row: &Distribution, floor: f32) -> Vec<u64> {
+    let mut keys = Vec::new();
+    for (start, block) in (0..).step_by(BLOCK).zip(row.weights.chunks(BLOCK)) {
+        if math::max_inline(block) < floor {
+            continue;
+        }
+        for (place, &weight) in (start..).zip(block) {
+            if weight >= floor {
+                keys.push(key(weight, row.token(place)));
+            }
         }
     }
-    places
+    keys
 }
 
 /// Keeps the `k` largest logits of a dense row; `k` at least 1. Leaves nothing where no logit is above negative infinity.
@@ -94,10 +98,7 @@ pub(super) fn keep_top_p_min_p(row: &mut Distribution, top_p: f32, min_p: f32) {
     // Half of the bound, so that rounding cannot matter.
     let negligible = (row.total - goal) / (2.0 * row.weights.len() as f64);
     let floor = min_p.max(negligible as f32).max(f32::MIN_POSITIVE);
-    let mut keys: Vec<u64> = places_from(&row.weights, floor)
-        .into_iter()
-        .map(|place| key(row.weights[place], row.token(place)))
-        .collect();
+    let mut keys = keys_from(row, floor);
     if top_p < 1.0 {
         let kept = nucleus(&mut keys, goal, |key| row.weight(token(key)));
         keys.truncate(kept);

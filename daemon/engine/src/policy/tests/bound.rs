@@ -2,9 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::sim::{
-    Dice, Machine, Text, chunked, controller, flat, linear, machine, run, shallow, steep, text,
-};
+use super::machines::{Machine, chunked, flat, linear, machine, shallow, steep};
+use super::sim::{Dice, Text, controller, run, text};
 use crate::policy::Policy;
 
 /// No time may come at which a request has lost more than ten plain steps and 2 % of its time until then, measured against

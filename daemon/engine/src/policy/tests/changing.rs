@@ -1,7 +1,8 @@
 //! Text that changes, requests that compete, and what the drafter itself knows.
 
+use super::machines::{Machine, chunked, machine, shallow, steep};
 use super::short_steps::target;
-use super::sim::{Dice, Text, chunked, controller, machine, run, shallow, steep, text};
+use super::sim::{Dice, Text, controller, run, text};
 use crate::policy::{Controller, Policy, Protection};
 
 fn single(policy: Policy, step: fn(usize) -> f64, text: Text<'_>) -> Text<'_> {
@@ -164,7 +165,7 @@ fn unlike_requests_all_gain_by_drafting_together() {
                     ..text(128, move |at| KINDS[kind % 4][at % 2])
                 })
                 .collect();
-            let machine = super::sim::Machine {
+            let machine = Machine {
                 noise: 0.05,
                 ..machine(device, 0.065)
             };

@@ -2,10 +2,14 @@
 
 mod bound;
 mod changing;
+mod device;
+mod drafters;
 mod exactness;
 mod lookup;
+mod machines;
 mod neighbours;
 mod replay;
+mod session;
 mod short_steps;
 mod sim;
 mod steady;

@@ -1,9 +1,11 @@
 //! Looked-up tokens of one request, for whose rows the others wait.
 
-use super::sim::{Dice, Machine, Text, machine, run, text};
+use super::machines::{Machine, machine};
+use super::session::{Session, session};
+use super::sim::{Dice, Text, run, text};
 use crate::policy::{
-    Batch, Candidate, Controller, DraftKind, DraftState, Evidence, NodeOutcome, Outcome, Policy,
-    Protection, StepPlan, StepTimes,
+    Batch, Candidate, Controller, DraftKind, DraftState, Evidence, NodeOutcome, Policy, Protection,
+    StepPlan,
 };
 
 /// A step of a GPU: rows of one group of eight cost what one of them costs.
@@ -35,44 +37,35 @@ fn plan<'a>(
     controller.plan(plan, batch, candidates);
 }
 
-/// A controller that knows the device, and a request whose guesses have all been right, as has the model.
-fn sure(protection: Protection) -> (Controller, DraftState) {
-    let mut controller = Controller::new(Policy::Goodput, protection);
-    (1..=64).for_each(|rows| controller.rehearsed(rows, 100, grouped(rows)));
-    let (mut state, mut step) = (DraftState::default(), StepPlan::default());
-    for _ in 0..60 {
-        plan(&controller, &mut step, [&state].into_iter(), false);
-        let offered = step.offer_guess(0, 20, 7);
-        let rows = 1 + offered;
-        let times = StepTimes {
-            rows,
-            verify: grouped(rows),
-            ..StepTimes::default()
-        };
-        controller.record_step(&mut step, &times);
-        let node = |kind, depth, evidence| NodeOutcome {
-            kind,
+/// A request on a known device whose guesses have all been right, as has the model.
+fn sure(protection: Protection) -> Session {
+    let mut session = session(Policy::Goodput, [false, false, true]);
+    (session.controller, session.step) = (Controller::new(Policy::Goodput, protection), grouped);
+    (1..=64).for_each(|rows| session.controller.rehearsed(rows, 100, grouped(rows)));
+    let drafted: Vec<NodeOutcome> = (0..4)
+        .map(|depth| NodeOutcome {
+            kind: DraftKind::Model,
             depth,
             sibling: 0,
-            evidence,
+            evidence: Evidence::None,
             accepted: true,
-        };
-        let guessed = (0..offered).map(|at| node(DraftKind::Lookup, at, Evidence::Match(20 + at)));
-        let drafted = (0..4).map(|at| node(DraftKind::Model, at, Evidence::None));
-        let nodes: Vec<NodeOutcome> = guessed.chain(drafted).collect();
-        let outcome = Outcome {
-            committed: rows,
-            accepted: offered,
-            nodes: &nodes,
-        };
-        controller.record(&step, 0, &mut state, &outcome);
+        })
+        .collect();
+    for _ in 0..60 {
+        session.lookup(20, 1.0, &mut Dice(1));
+        session.plan();
+        session.record(&drafted, &[]);
     }
-    (controller, state)
+    session
 }
 
 /// Rows that a sure guess of 16 tokens gets among so many requests, which a model drafts for or nothing.
 fn rows_among(requests: usize, protection: Protection, model: bool) -> usize {
-    let (mut controller, state) = sure(protection);
+    let Session {
+        mut controller,
+        state,
+        ..
+    } = sure(protection);
     // Or a plain step would be due, to know what that costs by now.
     controller.rehearsed(requests, 100, grouped(requests));
     let others = vec![DraftState::default(); requests - 1];

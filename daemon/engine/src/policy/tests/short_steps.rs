@@ -1,7 +1,8 @@
 //! Where steps are cheap and short, on texts that a real draft saw: a request is over after some fifty steps, so what is not
 //! known by then is of no use to it.
 
-use super::replay::{Device, Method, Played, Said, play, traces};
+use super::device::Device;
+use super::replay::{Method, Played, Said, play, traces};
 use super::sim::{Dice, controller};
 use crate::policy::{Controller, Policy};
 

@@ -1,8 +1,7 @@
 //! Text that drafts equally well throughout: nothing beats the best fixed length, and goodput comes close.
 
-use super::sim::{
-    Dice, best_fixed, chunked, controller, flat, linear, machine, run, shallow, steep, text,
-};
+use super::machines::{best_fixed, chunked, flat, linear, machine, shallow, steep};
+use super::sim::{Dice, controller, run, text};
 use crate::policy::Policy;
 
 #[test]
