@@ -1,0 +1,1 @@
+//! A model file is served as it asks to be, or refused by name.

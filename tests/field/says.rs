@@ -1,0 +1,1 @@
+//! What Tandem says of itself is true.

@@ -1,0 +1,1 @@
+//! At the terminal and in scripts: input, output, escape sequences, exit codes, time limits.
