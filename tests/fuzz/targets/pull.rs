@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -32,13 +32,7 @@ struct Answers {
 fn answers_to_pull() {
     let answers = Arc::new(Mutex::new(usual()));
     let port = serve(Arc::clone(&answers));
-    let memory = Path::new("/dev/shm");
-    let directory = if memory.is_dir() {
-        tempfile::tempdir_in(memory)
-    } else {
-        tempfile::tempdir()
-    };
-    let directory = directory.unwrap();
+    let directory = crate::scratch();
     let hub_cache = directory.path().join("hub");
     let store = Store::new(StoreOptions {
         hub_cache: hub_cache.clone(),

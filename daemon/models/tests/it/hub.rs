@@ -5,12 +5,15 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
 pub(crate) const REPO: &str = "acme/tiny-GGUF";
 pub(crate) const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
+
+/// How long anything may take before a test gives up.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// How the hub behaves; tests change it while it runs.
 #[derive(Default)]
@@ -31,8 +34,8 @@ pub(crate) struct Behaviour {
     pub(crate) claims_etag: Option<String>,
     /// Redirects the repository of this name to the real one, as after a rename.
     pub(crate) old_name: Option<String>,
-    /// Waits before it sends bytes.
-    pub(crate) delay: Duration,
+    /// Sends no bytes for as long as this holds.
+    pub(crate) holds: bool,
     /// What was asked so far.
     pub(crate) requests: Vec<Request>,
 }
@@ -99,12 +102,11 @@ impl FakeHub {
 
     fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
         let request = read_request(&stream)?;
-        let delay = self.set(|it| {
-            it.requests.push(request.clone());
-            it.delay
-        });
-        if request.path.starts_with("/cdn/") {
-            thread::sleep(delay);
+        self.set(|it| it.requests.push(request.clone()));
+        let end = Instant::now() + LIMIT;
+        while request.path.starts_with("/cdn/") && self.set(|it| it.holds) {
+            assert!(Instant::now() < end, "nobody let the hub send");
+            thread::sleep(Duration::from_millis(5));
         }
         let (head, body) = self.set(|it| answer(it, &request, self.port));
         stream.write_all(format!("HTTP/1.1 {head}connection: close\r\n\r\n").as_bytes())?;
