@@ -79,21 +79,17 @@ impl Download<'_> {
             let Err(reason) = self.receive(&mut part, progress) else {
                 continue;
             };
-            let transient = match &reason {
-                FetchError::Unreachable { .. } | FetchError::Interrupted { .. } => true,
-                FetchError::Status { status } => *status == 429 || *status >= 500,
-                _ => false,
-            };
             fruitless = if part.len_bytes() > before {
                 1
             } else {
                 fruitless + 1
             };
-            if !transient || fruitless >= MAX_FRUITLESS {
+            let pause = reason.pause(FIRST_PAUSE * 2_u32.pow(fruitless.min(8) - 1));
+            let Some(pause) = pause.filter(|_| fruitless < MAX_FRUITLESS) else {
                 return Err(reason);
-            }
+            };
             progress.event(Event::Retrying { reason: &reason });
-            thread::sleep(FIRST_PAUSE * 2_u32.pow(fruitless - 1));
+            thread::sleep(pause);
         }
         Ok(part)
     }

@@ -24,6 +24,8 @@ impl World {
             home: Some(dir.path().to_owned()),
             endpoint: hub.endpoint(),
             token: None,
+            proxy: None,
+            no_proxy: Vec::new(),
             offline: false,
             python: PathBuf::from("/nonexistent/python3"),
         };
@@ -73,6 +75,8 @@ fn tell(event: &Event<'_>) -> String {
         Event::Started { done_bytes, .. } => format!("started at {done_bytes}"),
         Event::Advanced { .. } => "advanced".to_owned(),
         Event::Retrying { .. } => "retrying".to_owned(),
+        Event::TokenRefused { .. } => "token refused".to_owned(),
+        Event::Kept { .. } => "kept".to_owned(),
         Event::Finished => "finished".to_owned(),
         _ => "something new".to_owned(),
     }
