@@ -327,6 +327,22 @@ mod tests {
         );
     }
 
+    /// Where the system says no, it does not say why.
+    #[test]
+    fn what_keeps_us_out_is_found_on_the_way() {
+        let (directory, path, _listener) = socket();
+        let missing = directory.path().join("none/tandem.sock");
+        for socket in [&path, &missing] {
+            let foreign = stranger().closed(socket).expect("something is there");
+            assert!(
+                matches!(foreign, UntrustedSocket::ForeignOwner { .. }),
+                "{foreign}"
+            );
+            let ours = Trust::here().closed(socket).expect("something is there");
+            assert!(ours.to_string().contains("chmod"), "{ours}");
+        }
+    }
+
     #[tokio::test]
     async fn what_is_not_there_is_an_ordinary_error() {
         let directory = tempfile::tempdir().expect("a temporary directory can be made");
