@@ -20,7 +20,9 @@ const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
 /// Fetches models, so that no request has to wait for them.
 ///
 /// Prints the path of each. Without a model it fetches the default pair. What is here already is
-/// not fetched again, and an interrupted download goes on where it ended.
+/// not fetched again, and an interrupted download goes on where it ended. Where the hub does not say what there is now, a file that
+/// was fetched earlier is used, with a warning. The variables of Python's `huggingface_hub` (HF_HOME, HF_HUB_CACHE, HF_TOKEN,
+/// HF_ENDPOINT, HF_HUB_OFFLINE) and those of proxies (HTTPS_PROXY, ALL_PROXY, NO_PROXY) mean here what they mean there.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// `org/repo[:file-or-quant][@revision]` on the Hugging Face hub, or `bundled:NAME`

@@ -17,7 +17,7 @@ pub(crate) async fn run(args: RunArgs) -> Result<(), Failure> {
         // Dropping the call cancels it.
         _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
     };
-    if !args.generation.quiet {
+    if done.is_ok() && !args.generation.quiet {
         // Only now: what is piped in may come later than this command.
         source.tell_what_was_left();
     }

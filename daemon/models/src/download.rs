@@ -22,6 +22,7 @@ pub(crate) struct Download<'a> {
     pub(crate) repo: &'a str,
     pub(crate) file: &'a str,
     pub(crate) remote: &'a RemoteFile,
+    pub(crate) patience: Duration,
 }
 
 impl Download<'_> {
@@ -84,7 +85,8 @@ impl Download<'_> {
             } else {
                 fruitless + 1
             };
-            let pause = reason.pause(FIRST_PAUSE * 2_u32.pow(fruitless.min(8) - 1));
+            let usual = FIRST_PAUSE * 2_u32.pow(fruitless.min(8) - 1);
+            let pause = reason.pause(usual, self.patience);
             let Some(pause) = pause.filter(|_| fruitless < MAX_FRUITLESS) else {
                 return Err(reason);
             };

@@ -77,9 +77,6 @@ pub struct Attempt {
     pub error: FetchError,
 }
 
-/// Longest that a server can make anybody wait.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-
 fn later(retry_after: Option<Duration>) -> String {
     retry_after.map_or_else(
         || "later".to_owned(),
@@ -238,16 +235,18 @@ impl FetchError {
         }
     }
 
-    /// Returns how long to wait where the same question may be answered a little later; `usual` where the server does not say.
-    /// Nobody waits for longer than a minute.
-    pub(crate) fn pause(&self, usual: Duration) -> Option<Duration> {
+    /// Returns how long to wait where the same question may be answered a little later; `usual` where the server does not say. A
+    /// server cannot make anybody wait for longer than `patience`.
+    pub(crate) fn pause(&self, usual: Duration, patience: Duration) -> Option<Duration> {
         match self {
             Self::Unreachable { .. } | Self::Interrupted { .. } => Some(usual),
             Self::Status {
                 status: 408 | 425 | 429 | 500..,
                 retry_after,
-            } => Some(retry_after.unwrap_or(usual).max(usual))
-                .filter(|pause| *pause <= LONGEST_PAUSE),
+            } => {
+                let pause = retry_after.unwrap_or(usual).max(usual);
+                Some(pause).filter(|pause| *pause <= patience)
+            }
             _ => None,
         }
     }

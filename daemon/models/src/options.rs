@@ -6,6 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::{ModelError, proxy};
 
@@ -26,6 +27,8 @@ pub struct StoreOptions {
     pub proxy: Option<String>,
     /// Hosts that are asked directly all the same, with those below them.
     pub no_proxy: Vec<String>,
+    /// Longest that a hub may make a pull wait before it is asked again; none at all: it is not asked again.
+    pub patience: Duration,
     /// Whether the hub is not to be asked at all.
     pub offline: bool,
     /// The Python whose pip is the second source of the default target.
@@ -100,6 +103,7 @@ impl StoreOptions {
                 }),
             proxy,
             no_proxy: proxy::exceptions(proxy_var),
+            patience: Duration::from_secs(60),
             offline: is_true("HF_HUB_OFFLINE") || is_true("TRANSFORMERS_OFFLINE"),
             python: PathBuf::from("python3"),
         })
@@ -154,6 +158,7 @@ impl fmt::Debug for StoreOptions {
             .field("token", &self.token.as_ref().map(|_| "(hidden)"))
             .field("proxy", &self.proxy.as_deref().map(proxy::without_password))
             .field("no_proxy", &self.no_proxy)
+            .field("patience", &self.patience)
             .field("offline", &self.offline)
             .field("python", &self.python)
             .finish()

@@ -135,8 +135,10 @@ impl<'a> Pull<'a> {
     ) -> Result<PathBuf, FetchError> {
         let (repo, revision) = (self.wanted.repo.as_str(), self.wanted.revision());
         let hub = Hub::new(self.options, token)?;
-        let pauses: &[Duration] = if patient { &PAUSES } else { &[] };
-        let (file, remote) = patiently(pauses, progress, || self.choose(&hub))?;
+        let patience = self.options.patience;
+        // What is asked first is also what a file at hand answers.
+        let asking = if patient { patience } else { Duration::ZERO };
+        let (file, remote) = patiently(asking, progress, || self.choose(&hub))?;
         if let Some(pinned) = self.pinned.filter(|it| it.sha256 != remote.etag) {
             let expected = pinned.sha256.to_owned();
             return Err(FetchError::Checksum {
@@ -151,6 +153,7 @@ impl<'a> Pull<'a> {
             repo,
             file,
             remote: &remote,
+            patience,
         }
         .run(progress)?;
         self.publish(&remote.etag, &remote.commit, file, revision)
@@ -216,16 +219,16 @@ impl<'a> Pull<'a> {
 
 /// Asks again after each pause, as long as a server that is busy may answer later. One that is not there has had its time.
 fn patiently<T>(
-    pauses: &[Duration],
+    patience: Duration,
     progress: &mut dyn Progress,
     ask: impl Fn() -> Result<T, FetchError>,
 ) -> Result<T, FetchError> {
-    for pause in pauses {
+    for usual in PAUSES {
         let reason = match ask() {
             Err(reason @ FetchError::Status { .. }) => reason,
             answered => return answered,
         };
-        let Some(pause) = reason.pause(*pause) else {
+        let Some(pause) = reason.pause(usual, patience) else {
             return Err(reason);
         };
         progress.event(Event::Retrying { reason: &reason });

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tandem_models::{Event, ModelRef, PullError, Store, StoreOptions};
 use tempfile::TempDir;
@@ -26,6 +27,7 @@ impl World {
             token: None,
             proxy: None,
             no_proxy: Vec::new(),
+            patience: Duration::from_secs(60),
             offline: false,
             python: PathBuf::from("/nonexistent/python3"),
         };
