@@ -83,7 +83,7 @@ impl Failure {
             Self::OutputClosed | Self::Interrupted | Self::Unwell | Self::NotPulled
         );
         if !is_told {
-            eprintln!("tandem: {self}");
+            say!("tandem: {self}");
         }
         ExitCode::from(self.exit().code())
     }

@@ -7,7 +7,7 @@
 //! `output` alone writes to standard output and standard error, as `visible` has it; `failure` turns errors into exit codes,
 //! of which `exit` has the table.
 
-// First: its `eprintln!` is that of all modules below.
+// First: its `say!` is that of all modules below.
 #[macro_use]
 mod output;
 

@@ -11,21 +11,21 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::visible;
 
-/// As the standard library's macro of this name, which panics where nobody reads standard error, and hands on whatever a
-/// terminal obeys.
-macro_rules! eprintln {
+/// Writes a line to standard error. Where that takes none, such as on a full disk or in a closed pipe, the line is lost:
+/// it only tells of what is being done, and `eprintln!` would end that.
+macro_rules! say {
     () => {
-        $crate::output::say(::core::format_args!(""))
+        $crate::output::tell(format_args!(""))
     };
     ($($arguments:tt)+) => {
-        $crate::output::say(::core::format_args!($($arguments)*))
+        $crate::output::tell(format_args!($($arguments)+))
     };
 }
 
-/// Writes a line to standard error. Nobody has to read it: what only reports ends nothing.
-pub(crate) fn say(line: fmt::Arguments<'_>) {
-    let line = line.to_string();
-    let _unread = writeln!(io::stderr().lock(), "{}", visible::visible(&line));
+pub(crate) fn tell(line: fmt::Arguments<'_>) {
+    let line = format!("{line}\n");
+    // At once, so that lines of several processes do not mix.
+    let _lost = io::stderr().write_all(visible::visible(&line).as_bytes());
 }
 
 /// Writes to standard error without ending the line, as a prompt does.

@@ -46,7 +46,7 @@ impl Waiting {
             Self::Lines { last } => {
                 let due = last.is_none_or(|(before, at)| before != what || elapsed >= at + REMIND);
                 if due {
-                    eprintln!("tandem: {what}{percent} ({} s)", elapsed.as_secs());
+                    say!("tandem: {what}{percent} ({} s)", elapsed.as_secs());
                     *last = Some((what, elapsed));
                 }
             }

@@ -49,7 +49,7 @@ pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
     });
     if error.use_stderr() {
         if quotes_hostile {
-            eprintln!("{}", error.render());
+            say!("{}", error.render());
         } else {
             let _unread = error.print();
         }

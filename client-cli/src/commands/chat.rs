@@ -27,13 +27,13 @@ pub(crate) async fn run(args: ChatArgs) -> Result<(), Failure> {
                 if !interactive {
                     return Err(Failure::Interrupted);
                 }
-                eprintln!("\n(Ctrl-D or /exit ends)");
+                say!("\n(Ctrl-D or /exit ends)");
                 continue;
             }
         };
         let Some(line) = line else {
             if interactive {
-                eprintln!();
+                say!();
             }
             return Ok(());
         };
@@ -41,8 +41,8 @@ pub(crate) async fn run(args: ChatArgs) -> Result<(), Failure> {
         match conversation.take(line.trim()).await {
             Ok(ControlFlow::Continue(())) => {}
             Ok(ControlFlow::Break(())) => return Ok(()),
-            Err(Failure::Client(error)) if interactive => eprintln!("tandem: {error}"),
-            Err(Failure::Interrupted) if interactive => eprintln!("(stopped)"),
+            Err(Failure::Client(error)) if interactive => say!("tandem: {error}"),
+            Err(Failure::Interrupted) if interactive => say!("(stopped)"),
             Err(failure) => return Err(failure),
         }
     }
@@ -107,7 +107,7 @@ impl<'a> Conversation<'a> {
             }
         }
         if let Some(statistics) = result?.filter(|_| !self.args.quiet) {
-            eprintln!("{statistics}");
+            say!("{statistics}");
         }
         Ok(())
     }

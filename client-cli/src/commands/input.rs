@@ -73,7 +73,7 @@ impl<'a> Source<'a> {
     /// Says so where standard input held something that was not read.
     pub(super) fn tell_what_was_left(&self) {
         if self.left && is_ready() {
-            eprintln!(
+            say!(
                 "tandem: standard input was not read, because there is a prompt on the command line; a last word `-` adds it"
             );
         }

@@ -55,7 +55,7 @@ pub(crate) fn run(args: Args, models_dir: &Path) -> Result<(), Failure> {
             }
             Ok(path) => output.line(&path.display().to_string())?,
             Err(error) => {
-                eprintln!("tandem: {error}");
+                say!("tandem: {error}");
                 complete = false;
             }
         }
@@ -75,7 +75,7 @@ pub(crate) fn fetch(store: &Store, model: &ModelRef, quiet: bool) -> Result<Path
     if quiet {
         return store.pull(model, &mut |event: Event<'_>| {
             if let Some(warning) = warning(&event) {
-                eprintln!("tandem: WARNING: {warning}");
+                say!("tandem: WARNING: {warning}");
             }
         });
     }
@@ -117,7 +117,7 @@ impl Display {
     }
 
     fn say(&self, line: &str) {
-        self.bar.suspend(|| eprintln!("{line}"));
+        self.bar.suspend(|| say!("{line}"));
     }
 
     fn start(&mut self, file: &str, total_bytes: u64, done_bytes: u64) {
@@ -133,7 +133,7 @@ impl Display {
                 0 => String::new(),
                 _ => format!(", {} of it here already", DecimalBytes(done_bytes)),
             };
-            eprintln!("{file}: {}{resumed}", DecimalBytes(total_bytes));
+            say!("{file}: {}{resumed}", DecimalBytes(total_bytes));
             self.told = Instant::now();
         } else {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
@@ -144,7 +144,7 @@ impl Display {
         self.bar.set_position(done_bytes);
         if self.plain && self.told.elapsed() >= PLAIN_INTERVAL {
             self.told = Instant::now();
-            eprintln!("{}", self.position());
+            say!("{}", self.position());
         }
     }
 
@@ -170,7 +170,7 @@ impl Progress for Display {
             }
             Event::Advanced { done_bytes } => self.advance(done_bytes),
             Event::Retrying { reason } => self.say(&format!("trying again: {reason}")),
-            Event::Finished if self.plain => eprintln!("{}", self.position()),
+            Event::Finished if self.plain => say!("{}", self.position()),
             event => {
                 if let Some(warning) = warning(&event) {
                     self.say(&format!("WARNING: {warning}"));

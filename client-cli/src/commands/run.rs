@@ -68,7 +68,7 @@ async fn answer(client: &Client, request: GenerateRequest, args: &RunArgs) -> Re
                     output.text("\n")?;
                 }
                 if !args.generation.quiet {
-                    eprintln!("{}", summary::line(&complete));
+                    say!("{}", summary::line(&complete));
                 }
             }
         }

@@ -37,7 +37,7 @@ pub(crate) async fn run(command: ServiceCommand) -> Result<(), Failure> {
         ServiceCommand::Install(args) => install(manager, &args).await,
         ServiceCommand::Uninstall => {
             let was_there = manager.uninstall()?;
-            eprintln!(
+            say!(
                 "{}",
                 if was_there {
                     "the service is removed; models, settings and logs are still there"
@@ -55,7 +55,7 @@ pub(crate) async fn run(command: ServiceCommand) -> Result<(), Failure> {
         }
         ServiceCommand::Stop => {
             let ran = manager.stop()?;
-            eprintln!(
+            say!(
                 "{}",
                 if ran {
                     "the service has stopped; it listens again after `tandem service start` or the next login"
@@ -82,7 +82,7 @@ async fn install(manager: &dyn Manager, args: &InstallArgs) -> Result<(), Failur
     if args.print {
         let mut output = Output::new();
         for file in manager.files(&service)? {
-            eprintln!("{}:", file.path.display());
+            say!("{}:", file.path.display());
             output.text(&file.content)?;
         }
         return Ok(());
@@ -93,8 +93,8 @@ async fn install(manager: &dyn Manager, args: &InstallArgs) -> Result<(), Failur
         startup::ensure_models(&paths, false)?;
     }
     match replacing(manager, &paths, || manager.install(&service)).await? {
-        Installed::Already => eprintln!("the service is installed already, and up to date"),
-        Installed::Now => eprintln!(
+        Installed::Already => say!("the service is installed already, and up to date"),
+        Installed::Now => say!(
             "the service is installed: the system listens on {} and starts the daemon when it is needed",
             paths.socket.display()
         ),
@@ -141,9 +141,9 @@ async fn replacing<T>(
     if ended {
         let client = Client::new(&paths.socket)?;
         match startup::start(&client, paths, false).await {
-            Ok(_) => eprintln!("the daemon runs in the background again"),
+            Ok(_) => say!("the daemon runs in the background again"),
             Err(failure) => {
-                eprintln!("tandem: the daemon does not come back in the background: {failure}");
+                say!("tandem: the daemon does not come back in the background: {failure}");
             }
         }
     }
@@ -167,7 +167,7 @@ async fn take_over(manager: &dyn Manager, paths: &Paths) -> Result<bool, Failure
         return Ok(false);
     }
     daemon::end(pid, TAKE_OVER).await?;
-    eprintln!("the daemon that ran in the background (process {pid}) has ended");
+    say!("the daemon that ran in the background (process {pid}) has ended");
     Ok(true)
 }
 
@@ -175,8 +175,8 @@ async fn take_over(manager: &dyn Manager, paths: &Paths) -> Result<bool, Failure
 async fn confirm(manager: &dyn Manager, paths: &Paths) -> Result<(), Failure> {
     let socket = paths.socket.display();
     match Client::new(&paths.socket)?.health().await {
-        Ok(Health::Serving) => eprintln!("the daemon serves on {socket}"),
-        Ok(Health::NotServing) => eprintln!(
+        Ok(Health::Serving) => say!("the daemon serves on {socket}"),
+        Ok(Health::NotServing) => say!(
             "the daemon answers on {socket} and loads its models; `tandem status` shows how far it is"
         ),
         Err(source) => {
