@@ -53,7 +53,8 @@ pub(crate) fn run(args: Args, models_dir: &Path) -> Result<(), Failure> {
             Ok(path) if args.json => {
                 output.json(&serde_json::json!({ "model": model, "path": path }))?;
             }
-            Ok(path) => output.line(&path.display().to_string())?,
+            // The answer: a script goes on with it, whatever is in it.
+            Ok(path) => output.answer(&format!("{}\n", path.display()))?,
             Err(error) => {
                 say!("tandem: {error}");
                 complete = false;

@@ -9,7 +9,7 @@ use super::count;
 /// Writes what speculation did for one request.
 pub(super) fn request_speculation(stats: RequestStats) -> v1::SpeculationStats {
     let enabled = stats.drafter.is_some();
-    let reason = stats.off_reason.unwrap_or_default();
+    let reason = stats.off_reason.clone().unwrap_or_default();
     // One field where nothing could draft, another where something did: a reason for being off is no word about being on.
     let (off_reason, plain_reason) = match enabled {
         true => (String::new(), reason),

@@ -14,7 +14,7 @@ use crate::default_daemon;
 /// Tokens of the prompt that a run had, which says what it was made of.
 async fn prompt_tokens(daemon: &Daemon, arguments: &[&str], stdin: Stdio) -> u64 {
     let line = ["run", "--json", "--quiet", "--max-tokens", "1"];
-    let mut command: Command = daemon.tandem(&[&line, arguments].concat());
+    let mut command: Command = daemon.tandem(&[&line[..], arguments].concat());
     let output = ended(command.stdin(stdin).spawn().unwrap()).await;
     assert!(output.status.success(), "{arguments:?}: {}", said(&output));
     let text = String::from_utf8_lossy(&output.stdout);
