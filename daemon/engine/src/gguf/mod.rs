@@ -8,6 +8,7 @@ mod digest;
 mod error;
 mod finite;
 mod header;
+mod label;
 mod metadata;
 mod reader;
 mod tensor;
@@ -28,6 +29,7 @@ pub use tensor::TensorInfo;
 pub use value::Strings;
 
 use value::Value;
+pub(crate) use value::shown;
 
 /// An open GGUF file: its metadata and table of tensors in memory, its weights on disk.
 #[derive(Debug)]
