@@ -249,13 +249,18 @@ impl Keys<'_> {
         rope: RopeConfig,
     ) -> Result<Option<Sliding>, ModelError> {
         const WINDOW: &str = "attention.sliding_window";
+        let key = self.name(WINDOW);
+        // Some writers put 0 where there is none.
+        if self.gguf.numbers(&key).as_deref() == Some(&[0.0]) {
+            return Ok(None);
+        }
         match self.architecture {
             "gemma3" => Ok(Some(Sliding {
                 window: self.size(WINDOW)?,
                 pattern: Some(self.pattern(layers)?),
                 rope: RopeConfig::plain(self.factor("rope.freq_base_swa", 10_000.0)?),
             })),
-            _ if !self.gguf.has(&self.name(WINDOW)) => Ok(None),
+            _ if !self.gguf.has(&key) => Ok(None),
             // All layers of the first mistral have one.
             "llama" => Ok(Some(Sliding {
                 window: self.size(WINDOW)?,
@@ -266,7 +271,7 @@ impl Keys<'_> {
             _ if self.size(WINDOW)? >= context_length => Ok(None),
             _ => {
                 let expected = "which layers have the window is not said";
-                Err(ModelError::refused(self.gguf, &self.name(WINDOW), expected))
+                Err(ModelError::refused(self.gguf, &key, expected))
             }
         }
     }

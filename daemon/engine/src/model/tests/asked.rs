@@ -127,6 +127,9 @@ fn windows_are_those_of_the_file() {
     };
     other(&window("llama", 4), "llama");
     same(&window("llama", 64), "llama");
+    for architecture in ["llama", "qwen2", "qwen3"] {
+        same(&window(architecture, 0), architecture);
+    }
     other(&window("gemma3", 4), "gemma3");
     for architecture in ["qwen2", "qwen3"] {
         same(&window(architecture, 64), architecture);
