@@ -60,20 +60,19 @@ impl<'a> Reader<'a> {
     }
 
     fn skip_value(&mut self, kind: u32) {
-        match kind {
-            0 | 1 | 7 => drop(self.take(1)),
-            2 | 3 => drop(self.take(2)),
-            4..=6 => drop(self.take(4)),
-            8 => {
-                let bytes = self.size();
-                self.take(bytes);
-            }
+        let fixed = match kind {
+            0 | 1 | 7 => 1,
+            2 | 3 => 2,
+            4..=6 => 4,
+            8 => self.size(),
             9 => {
                 let (kind, count) = (self.u32(), self.u64());
                 (0..count).for_each(|_| self.skip_value(kind));
+                0
             }
-            _ => drop(self.take(8)),
-        }
+            _ => 8,
+        };
+        self.take(fixed);
     }
 }
 
