@@ -16,6 +16,8 @@ use crate::errors;
 
 /// Most tokens that can be drafted in a step.
 const MAX_DRAFT_LENGTH: u32 = 63;
+/// Most problems that one answer names: it travels in a header, of which clients take some thousand bytes.
+const MAX_VIOLATIONS: usize = 16;
 const MAX_REQUEST_ID_BYTES: usize = 128;
 const MAX_HISTORY_BYTES: usize = 128;
 
@@ -75,7 +77,7 @@ pub(super) struct Violations(Vec<FieldViolation>);
 
 impl Violations {
     pub(super) fn check(&mut self, holds: bool, field: &str, problem: impl FnOnce() -> String) {
-        if !holds {
+        if !holds && self.0.len() < MAX_VIOLATIONS {
             self.0.push(FieldViolation::new(field, problem()));
         }
     }

@@ -23,8 +23,13 @@ use crate::tokenizer::Tokenizer;
 use protect::Marker;
 
 const NAME: &str = "chat";
-/// Instructions a template may run: far more than any conversation needs, and less than a second's worth.
-const FUEL: u64 = 20_000_000;
+/// Instructions a template may run, or 64 bytes each that it may make: far more than any conversation needs beside what its
+/// own length calls for. It bounds the time, and the memory: a few dozen letters of a hostile template can double a string
+/// until none is left.
+const FUEL: u64 = 1_000_000;
+/// What each message and each byte of it add to that.
+const FUEL_PER_MESSAGE: u64 = 2_000;
+const FUEL_PER_BYTE: u64 = 4;
 const RECURSION_LIMIT: usize = 64;
 
 /// One message of a conversation.
@@ -71,7 +76,6 @@ impl ChatTemplate {
             .lstrip_blocks(true)
             .build();
         environment.set_syntax(syntax.map_err(|e| TemplateError::from_jinja(&e))?);
-        environment.set_fuel(Some(FUEL));
         environment.set_recursion_limit(RECURSION_LIMIT);
         environment.set_unknown_method_callback(pycompat::unknown_method_callback);
         functions::add(&mut environment, clock);
@@ -93,6 +97,7 @@ impl ChatTemplate {
         tokenizer: &Tokenizer,
         messages: &[ChatMessage],
     ) -> Result<String, TemplateError> {
+        let typed = messages;
         let messages: Vec<Value> = messages
             .iter()
             .map(|m| context! { role => m.role.as_str(), content => m.content.as_str() })
@@ -107,7 +112,10 @@ impl ChatTemplate {
             bos_token => text(tokenizer.bos()),
             eos_token => text(tokenizer.eos()),
         };
-        let template = self.environment.get_template(NAME);
+        // A copy shares the compiled template, and has fuel of its own.
+        let mut environment = self.environment.clone();
+        environment.set_fuel(Some(fuel(typed)));
+        let template = environment.get_template(NAME);
         template
             .and_then(|t| t.render(context))
             .map_err(|e| TemplateError::from_jinja(&e))
@@ -153,6 +161,15 @@ impl ChatTemplate {
         ids.extend(&body[usize::from(repeated)..]);
         Ok(ids)
     }
+}
+
+/// What rendering these messages may take.
+fn fuel(messages: &[ChatMessage]) -> u64 {
+    let bytes: usize = messages
+        .iter()
+        .map(|m| m.role.len() + m.content.len())
+        .sum();
+    FUEL + FUEL_PER_MESSAGE * messages.len() as u64 + FUEL_PER_BYTE * bytes as u64
 }
 
 /// Whether a role is a plain word. Templates put roles into the names of control tokens, so that nothing else may pass.
