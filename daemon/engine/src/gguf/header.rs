@@ -23,7 +23,7 @@ const NESTED_LIMIT: u64 = 65_536;
 /// Strings of one array: tokens or merges, of which the largest vocabularies have some 500,000.
 const TEXTS_LIMIT: u64 = 1 << 22;
 /// Bytes of one string: a chat template, or a copy of a tokenizer for other programs.
-const TEXT_LIMIT_BYTES: u64 = 64 << 20;
+const TEXT_LIMIT_BYTES: u64 = 48 << 20;
 const DEFAULT_ALIGNMENT: u64 = 32;
 const ALIGNMENT_LIMIT: u64 = 1 << 20;
 

@@ -8,7 +8,7 @@ use super::error::{Damage, GgufError};
 
 /// Most bytes of a whole header: metadata and the table of tensors. The largest that people share have some 40 MiB, and
 /// most of these a copy of the tokenizer for other programs. A file may be sparse, so that its size bounds nothing.
-pub(super) const HEADER_LIMIT_BYTES: u64 = 128 << 20;
+pub(super) const HEADER_LIMIT_BYTES: u64 = 96 << 20;
 
 /// A position in the header of one file.
 pub(super) struct Reader<'a> {

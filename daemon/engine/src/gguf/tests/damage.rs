@@ -146,18 +146,18 @@ fn a_whole_header_is_bounded() {
     stored.write_all(&file).unwrap();
     let file = stored.as_file();
     file.set_len(8 << 30).unwrap();
-    // Keys of 60 MiB of text each, of which the third is one too many.
+    // Keys of 40 MiB of text each, of which the third is one too many.
     let mut at = 24;
     for index in 0..3_u8 {
         let entry = [
             &1_u64.to_le_bytes()[..],
             &[b'a' + index],
             &8_u32.to_le_bytes(),
-            &(60_u64 << 20).to_le_bytes(),
+            &(40_u64 << 20).to_le_bytes(),
         ]
         .concat();
         std::os::unix::fs::FileExt::write_all_at(file, &entry, at).unwrap();
-        at += entry.len() as u64 + (60 << 20);
+        at += entry.len() as u64 + (40 << 20);
     }
     let error = Gguf::open(stored.path()).unwrap_err().to_string();
     assert!(
