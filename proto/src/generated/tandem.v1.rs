@@ -402,12 +402,13 @@ pub struct ModelInfo {
     /// As configured: a path or `org/repo:file`.
     #[prost(string, tag = "1")]
     pub source: ::prost::alloc::string::String,
-    /// `general.name` of the file.
+    /// `general.name` of the file, cut after 200 characters; as the file has it, control characters included.
     #[prost(string, tag = "2")]
     pub name: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub architecture: ::prost::alloc::string::String,
-    /// Such as `Q4_1`: the format that most weights have.
+    /// Such as `Q4_K_M`: what the file's `general.file_type` stands for, where its tensors bear that out, since a mixture has
+    /// several formats. Otherwise the format that most weights have, such as `Q4_1`.
     #[prost(string, tag = "4")]
     pub quantization: ::prost::alloc::string::String,
     #[prost(uint64, tag = "5")]

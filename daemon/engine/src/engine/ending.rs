@@ -65,6 +65,26 @@ impl Engine {
         });
     }
 
+    /// Why a text is not one that the draft can draft for.
+    fn beyond_reach(&self, sequence: &Sequence) -> Option<String> {
+        let (tokens, largest) = (sequence.tokens.len(), sequence.largest);
+        let mut allowed = self.drafters.iter();
+        let beyond = allowed.find(|drafter| {
+            sequence.request.may_use(drafter.kind()) && !drafter.reach().covers(tokens, largest)
+        })?;
+        let reach = beyond.reach();
+        Some(match (largest as usize) < reach.vocabulary {
+            true => format!(
+                "the draft was trained for {} tokens and the text has {tokens}",
+                reach.positions
+            ),
+            false => format!(
+                "the draft has {} tokens and the text has token {largest}",
+                reach.vocabulary
+            ),
+        })
+    }
+
     /// Why a request was decoded plainly, or mostly so.
     fn why_plain(&self, sequence: &Sequence) -> Option<String> {
         let stats = &sequence.stats;
@@ -82,6 +102,9 @@ impl Engine {
         }
         if stats.steps == 0 || stats.drafted_steps * 2 >= stats.steps {
             return None;
+        }
+        if let Some(reason) = self.beyond_reach(sequence) {
+            return Some(reason);
         }
         let positions = sequence.tokens.len();
         let costs = self.controller.costs();
