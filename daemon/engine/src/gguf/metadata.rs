@@ -13,6 +13,11 @@ impl Gguf {
         self.str("general.architecture")
     }
 
+    /// All metadata keys, in no order.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.metadata.keys().map(String::as_str)
+    }
+
     /// A non-negative integer.
     ///
     /// # Errors
