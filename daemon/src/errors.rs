@@ -23,8 +23,8 @@ const RETRY_WHEN_DRAINING: Duration = Duration::from_secs(2);
 
 /// Longest text in an error, in bytes.
 const MOST_TEXT: usize = 1 << 10;
-/// Most fields that one error names.
-const MOST_FIELDS: usize = 4;
+/// Longest text of all fields that one error names, in bytes.
+const MOST_FIELDS_TEXT: usize = 3 << 10;
 
 fn details<const N: usize>(reason: &str, metadata: [(&str, String); N]) -> ErrorDetails {
     let metadata: HashMap<String, String> = metadata
@@ -41,10 +41,14 @@ fn status(code: Code, message: impl Into<String>, details: ErrorDetails) -> Stat
 /// Cuts what is too long for a header: errors travel in those, most libraries take 8 KiB of them, and names and values that
 /// errors quote come from clients and files.
 fn clipped(text: String) -> String {
-    if text.len() <= MOST_TEXT {
+    clipped_to(MOST_TEXT, text)
+}
+
+fn clipped_to(most: usize, text: String) -> String {
+    if text.len() <= most {
         return text;
     }
-    let mut end = MOST_TEXT;
+    let mut end = most;
     while !text.is_char_boundary(end) {
         end -= 1;
     }
@@ -64,9 +68,10 @@ pub(crate) fn foreign_user(peer: Option<u32>, own: u32) -> Status {
 
 /// Fields that are not possible; `violations` has at least one.
 pub(crate) fn invalid_fields(mut violations: Vec<FieldViolation>) -> Status {
-    violations.truncate(MOST_FIELDS);
+    let share = MOST_FIELDS_TEXT / violations.len().max(1);
     for violation in &mut violations {
-        violation.description = clipped(std::mem::take(&mut violation.description));
+        let description = std::mem::take(&mut violation.description);
+        violation.description = clipped_to(share.min(MOST_TEXT), description);
     }
     let message = violations
         .iter()
@@ -362,7 +367,7 @@ mod tests {
     #[test]
     fn no_error_is_too_large_for_a_header() {
         let long = "é".repeat(1 << 20);
-        let violations = vec![FieldViolation::new("x", long.clone()); 1000];
+        let violations = vec![FieldViolation::new("chat.messages[15].role", long.clone()); 16];
         for status in [
             unknown_pair(&long, std::slice::from_ref(&long)),
             invalid_fields(violations),

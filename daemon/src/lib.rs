@@ -39,6 +39,8 @@ mod drafters;
 mod entropy;
 mod errors;
 mod events;
+#[doc(hidden)]
+pub mod fuzzing;
 mod generate;
 mod governor;
 mod health;

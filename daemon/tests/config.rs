@@ -276,3 +276,12 @@ fn prepared_weights_can_be_turned_off() {
     assert_eq!(off.engine.prepared_limit, None);
     assert_eq!(Config::built_in().engine.prepared_limit, Some(32 << 30));
 }
+
+#[test]
+fn what_never_ends_is_no_config_file() {
+    let error = Config::load(Path::new("/dev/zero"), true).unwrap_err();
+    assert!(
+        error.to_string().contains("more than 1048576 bytes"),
+        "{error}"
+    );
+}

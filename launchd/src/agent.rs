@@ -19,6 +19,11 @@ const SOCKET_MODE: u64 = 0o600;
 /// Files that the daemon makes are the user's alone, too.
 const UMASK: u16 = 0o077;
 
+/// The largest list that is read, in bytes: ours has 2 KiB.
+const LIST_LIMIT: usize = 64 << 10;
+/// Room for each level of a list of that size that is nothing but levels.
+const LIST_STACK: usize = 64 << 20;
+
 /// In which of the user's sessions the agent runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Session {
@@ -125,10 +130,36 @@ impl InstalledAgent {
             ErrorKind::NotFound => ServiceError::NotInstalled { path: path.into() },
             _ => ServiceError::io("read", path, source),
         })?;
-        let list: Value = plist::from_bytes(&bytes).map_err(|error| ServiceError::Damaged {
+        Self::parse(&bytes, path)
+    }
+
+    /// Reads what the file at `path` holds. The crate recurses as deep as lists nest, so that a hostile one could end the
+    /// process: it gets a stack that no list within the limit fills.
+    pub(crate) fn parse(bytes: &[u8], path: &Path) -> Result<Self, ServiceError> {
+        let damaged = |problem: String| ServiceError::Damaged {
             path: path.into(),
-            problem: error.to_string(),
-        })?;
+            problem,
+        };
+        if bytes.len() > LIST_LIMIT {
+            return Err(damaged(format!(
+                "it has {} bytes, and no agent has more than {LIST_LIMIT}",
+                bytes.len()
+            )));
+        }
+        std::thread::scope(|scope| {
+            let reading = std::thread::Builder::new()
+                .stack_size(LIST_STACK)
+                .spawn_scoped(scope, || Self::from_list(bytes))
+                .map_err(|source| ServiceError::io("read", path, source))?;
+            match reading.join() {
+                Ok(agent) => agent.map_err(|error| damaged(error.to_string())),
+                Err(_) => Err(damaged("reading it failed".to_owned())),
+            }
+        })
+    }
+
+    fn from_list(bytes: &[u8]) -> Result<Self, plist::Error> {
+        let list: Value = plist::from_bytes(bytes)?;
         let get = |key: &str| list.as_dictionary()?.get(key);
         let text = |key: &str| get(key).and_then(Value::as_string).map(str::to_owned);
         let session = match text("LimitLoadToSessionType").as_deref() {

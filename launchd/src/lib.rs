@@ -17,6 +17,8 @@ mod agent;
 mod command;
 mod error;
 mod files;
+#[doc(hidden)]
+pub mod fuzzing;
 mod launchctl;
 mod printed;
 mod service;

@@ -17,10 +17,10 @@ pub struct Systemd {
 
 /// What `show` says about a unit.
 #[derive(Debug, PartialEq, Eq)]
-struct Shown {
+pub(crate) struct Shown {
     active: String,
-    enabled: bool,
-    pid: Option<u32>,
+    pub(crate) enabled: bool,
+    pub(crate) pid: Option<u32>,
     result: String,
     exit_status: String,
 }
@@ -204,12 +204,12 @@ impl Manager for Systemd {
 
 impl Shown {
     /// Says whether there is something to stop; starting and stopping count.
-    fn is_active(&self) -> bool {
+    pub(crate) fn is_active(&self) -> bool {
         !matches!(self.active.as_str(), "inactive" | "failed" | "")
     }
 }
 
-fn parse(text: &str) -> Shown {
+pub(crate) fn parse(text: &str) -> Shown {
     let value = |name: &str| {
         text.lines()
             .find_map(|line| line.strip_prefix(name)?.strip_prefix('='))

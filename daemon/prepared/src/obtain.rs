@@ -104,6 +104,7 @@ pub fn obtain<E: From<StoreError> + Send>(
         Err(Unusable::Refused(error)) => return Err(error.into()),
     };
 
+    store.sweep_parts_of(&path);
     store.make_room(model.bytes, None)?;
     let summary = Summary {
         model: model.name.to_owned(),

@@ -1,6 +1,7 @@
 //! How much the directory may hold, and what goes when that is too little.
 
 use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -60,6 +61,23 @@ impl Store {
         self.remove_parts(|_| true);
         let _ = fs::remove_dir_all(self.stamps());
         Ok(entries)
+    }
+
+    /// Removes what earlier writers of this file left behind when they died, so that a daemon that is killed again and again
+    /// as it prepares does not fill the disk. The caller holds the file's lock, so that nobody is writing it.
+    pub(crate) fn sweep_parts_of(&self, file: &Path) {
+        let begins_so = |part: &Path| {
+            let name = part.file_name().zip(file.file_name());
+            name.is_some_and(|(part, file)| {
+                let rest = part.as_bytes().strip_prefix(file.as_bytes());
+                rest.is_some_and(|rest| rest.starts_with(b"."))
+            })
+        };
+        for part in self.names(PART_EXTENSION).unwrap_or_default() {
+            if begins_so(&part) {
+                let _ = fs::remove_file(&part);
+            }
+        }
     }
 
     fn remove_parts(&self, is_old: impl Fn(SystemTime) -> bool) {

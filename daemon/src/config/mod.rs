@@ -9,6 +9,7 @@ mod suggest;
 mod units;
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,6 +20,9 @@ pub use file::DEFAULT_PAIR_NAME;
 pub use residency::{Budget, KeepAlive, MemoryConfig, ResidencyConfig};
 pub use speculation::{DraftConfig, SpeculationConfig};
 pub use units::{InvalidDuration, InvalidSize, format_bytes, parse_duration, parse_size};
+
+/// The largest config file that is read: a thousand pairs take a tenth of it.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// Everything that can be configured, checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -130,6 +134,18 @@ pub enum ConfigError {
     },
 }
 
+/// Reads a file that is no longer than anybody writes: a device or a wrong file must not take the memory.
+fn read(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    let file = std::fs::File::open(path)?;
+    file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_FILE_BYTES {
+        let problem = format!("it has more than {MAX_FILE_BYTES} bytes, so it is something else");
+        return Err(std::io::Error::other(problem));
+    }
+    Ok(text)
+}
+
 impl PairConfig {
     /// Returns the pair that Tandem comes with.
     #[must_use]
@@ -164,7 +180,7 @@ impl Config {
     /// # Errors
     /// When the file cannot be read or holds anything that is not valid.
     pub fn load(path: &Path, required: bool) -> Result<Self, ConfigError> {
-        match std::fs::read_to_string(path) {
+        match read(path) {
             Ok(text) => Self::parse(&text, path),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && !required => {
                 Ok(Self::built_in())

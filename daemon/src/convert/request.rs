@@ -16,7 +16,7 @@ use crate::errors;
 
 /// Most tokens that can be drafted in a step.
 const MAX_DRAFT_LENGTH: u32 = 63;
-/// Most problems that are looked for in one message.
+/// Most problems that one answer names: it travels in a header, of which clients take some thousand bytes.
 const MAX_VIOLATIONS: usize = 16;
 /// More than there are drafters.
 const MAX_DRAFT_METHODS: usize = 16;

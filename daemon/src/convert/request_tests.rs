@@ -243,3 +243,18 @@ fn everything_wrong_is_named_at_once() {
         ["input", "sampling_params.max_tokens", "draft_length"]
     );
 }
+
+/// The problems travel in a header, and a client that gets more than it takes sees none of them.
+#[test]
+fn a_thousand_problems_are_named_by_their_first_ones() {
+    let mut bad = request();
+    let empty = v1::ChatMessage::default();
+    bad.input = Some(v1::generate_request::Input::Chat(v1::ChatInput {
+        messages: vec![empty; 1000],
+    }));
+    let status = Plan::new(bad.clone()).unwrap_err();
+    assert!(status.message().len() + status.details().len() < 6000);
+    let named = fields(bad);
+    assert_eq!(named.len(), MAX_VIOLATIONS);
+    assert_eq!(named[0], "chat.messages[0].role");
+}

@@ -10,11 +10,9 @@ use crate::TokenId;
 use crate::tokenizer::{EncodeError, EncodeLimits, Tokenizer};
 
 /// Work that a template may do whatever the conversation: a unit is an instruction, or 64 bytes of text that it makes.
-const BASE_FUEL: u64 = 2_000_000;
-/// And for each message: templates go over all of them several times.
+const BASE_FUEL: u64 = 1_000_000;
+/// And for each message, and each byte of it: templates go over all of them several times.
 const MESSAGE_FUEL: u64 = 2_000;
-/// Bytes of content that bring one unit more, enough for some sixteen copies of it.
-const BYTES_PER_FUEL: u64 = 4;
 /// In all: less than some seconds' worth.
 const MOST_FUEL: u64 = 20_000_000;
 /// Text may be longer than what is left of it once markers are taken out.
@@ -45,7 +43,7 @@ impl ChatTemplate {
         let bytes: usize = messages.iter().map(|m| m.content.len()).sum();
         let fuel = BASE_FUEL
             .saturating_add(MESSAGE_FUEL.saturating_mul(messages.len() as u64))
-            .saturating_add(bytes as u64 / BYTES_PER_FUEL);
+            .saturating_add(bytes as u64);
         let mut environment = self.environment.clone();
         environment.set_fuel(Some(fuel.min(MOST_FUEL)));
 

@@ -57,7 +57,7 @@ fn of_processes_too() {
 }
 
 #[test]
-fn a_writer_that_is_killed_leaves_a_part_which_later_goes() {
+fn a_writer_that_is_killed_leaves_a_part_which_the_next_one_removes() {
     let world = World::new();
     let mut child = start(&world, "hang");
     hear(&mut child, "hanging");
@@ -71,7 +71,11 @@ fn a_writer_that_is_killed_leaves_a_part_which_later_goes() {
     // Its lock died with it, so nobody waits for it.
     let run = world.obtain();
     run.assert_made(&world.model(), "");
-    assert_eq!(world.names().len(), 2, "the part is young");
+    assert_eq!(
+        world.names().len(),
+        1,
+        "or a daemon that is killed often fills the disk"
+    );
     assert_eq!(world.store.clear().unwrap().len(), 1);
     assert_eq!(world.names(), [""; 0]);
     assert_right(&Arc::clone(&run.result.unwrap().image), &world.model());

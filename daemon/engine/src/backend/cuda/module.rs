@@ -40,6 +40,12 @@ unsafe impl Sync for Module {}
 impl Module {
     /// Loads what the compiler made.
     pub(super) fn load(gpu: &Arc<Gpu>, image: &'static [u8]) -> Result<Self, BackendError> {
+        if image.is_empty() {
+            // The driver reads an image without being told its length.
+            return Err(BackendError::Unsupported(
+                "GPUs here, because it was built without kernels (an empty NVCC); build it with NVIDIA's compiler".to_owned(),
+            ));
+        }
         gpu.enter()?;
         // SAFETY: the image is what the compiler made.
         let module = unsafe { result::module::load_data(image.as_ptr().cast()) }.map_err(failed)?;
