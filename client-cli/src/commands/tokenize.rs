@@ -6,7 +6,7 @@ use tandem_client::v1::TokenizeRequest;
 use super::input;
 use crate::args::TokenizeArgs;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, json_text};
 use crate::{json, startup};
 
 pub(crate) async fn run(args: TokenizeArgs) -> Result<(), Failure> {
@@ -33,7 +33,12 @@ pub(crate) async fn run(args: TokenizeArgs) -> Result<(), Failure> {
             .token_ids
             .iter()
             .zip(&answer.pieces)
-            .map(|(id, piece)| format!("{id}\t{}\n", json!(String::from_utf8_lossy(piece))))
+            .map(|(id, piece)| {
+                format!(
+                    "{id}\t{}\n",
+                    json_text(&json!(String::from_utf8_lossy(piece)))
+                )
+            })
             .collect();
         return output.text(&lines);
     }

@@ -79,8 +79,10 @@ fn read(path: &std::path::Path, header_bytes: usize) -> String {
     // Tensors that lie in what the input brought itself; a hole is as large as it says.
     for tensor in gguf.tensors() {
         if tensor.offset + tensor.bytes <= header_bytes as u64 {
-            let bytes = gguf.read_tensor(tensor).unwrap();
-            assert_eq!(bytes.len() as u64, tensor.bytes);
+            match gguf.read_tensor(tensor) {
+                Ok(bytes) => assert_eq!(bytes.len() as u64, tensor.bytes),
+                Err(error) => said.push_str(&chain(&error)),
+            }
         }
     }
     said

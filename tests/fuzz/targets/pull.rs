@@ -6,6 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use tandem_fuzz::{TIMES, Target, check};
 use tandem_models::{Event, ModelRef, Store, StoreOptions};
@@ -40,6 +41,9 @@ fn answers_to_pull() {
         home: Some(directory.path().to_owned()),
         endpoint: format!("http://127.0.0.1:{port}"),
         token: Some("secret".to_owned()),
+        proxy: None,
+        no_proxy: Vec::new(),
+        patience: Duration::ZERO,
         offline: false,
         python: PathBuf::from("/nonexistent/python3"),
     });

@@ -28,6 +28,12 @@ pub(crate) struct Behaviour {
     pub(crate) cuts: Vec<usize>,
     /// Answers everything with this status.
     pub(crate) status: Option<u16>,
+    /// Answers the next requests with these statuses, and a `retry-after` of so many seconds, one entry each.
+    pub(crate) busy: Vec<(u16, u32)>,
+    /// Refuses this token, and takes everybody else.
+    pub(crate) refuses_token: Option<(&'static str, u16)>,
+    /// Answers everything with a page for people, as a network does that wants a login first.
+    pub(crate) wants_login: bool,
     /// Says that files are this long.
     pub(crate) claims_size: Option<u64>,
     /// Says that files have this etag.
@@ -147,6 +153,29 @@ fn answer(hub: &mut Behaviour, request: &Request, port: u16) -> (String, Vec<u8>
             Vec::new(),
         )
     };
+    if hub.wants_login {
+        let page = b"<html>Welcome to our free network!</html>".to_vec();
+        return (
+            format!(
+                "200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\n",
+                page.len()
+            ),
+            page,
+        );
+    }
+    if !hub.busy.is_empty() {
+        let (status, after) = hub.busy.remove(0);
+        let head = format!("{status} Busy\r\nretry-after: {after}\r\ncontent-length: 0\r\n");
+        return (head, Vec::new());
+    }
+    if let Some((token, status)) = hub.refuses_token
+        && request
+            .headers
+            .get("authorization")
+            .is_some_and(|sent| sent.ends_with(token))
+    {
+        return (format!("{status} No\r\ncontent-length: 0\r\n"), Vec::new());
+    }
     if let Some(status) = hub.status {
         return (format!("{status} No\r\ncontent-length: 0\r\n"), Vec::new());
     }
