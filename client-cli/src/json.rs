@@ -57,7 +57,11 @@ pub(crate) fn complete(complete: &GenerateComplete) -> Value {
 }
 
 pub(crate) fn tokens(answer: &TokenizeResponse) -> Value {
-    json!({ "token_ids": answer.token_ids, "pieces": answer.pieces })
+    let mut tokens = json!({ "token_ids": answer.token_ids, "pieces": answer.pieces });
+    if !answer.rendered.is_empty() {
+        tokens["rendered"] = json!(answer.rendered);
+    }
+    tokens
 }
 
 pub(crate) fn status(status: &StatusResponse) -> Value {

@@ -262,7 +262,7 @@ pub(crate) struct TokenizeArgs {
     /// Print one token a line: its id, a tab, and its piece as a JSON string (U+FFFD for bytes that are not UTF-8)
     #[arg(long)]
     pub(crate) pieces: bool,
-    /// Print one JSON object: token_ids, and pieces as arrays of bytes
+    /// Print one JSON object: token_ids, pieces as arrays of bytes, and what the template made of a conversation as rendered
     #[arg(long, conflicts_with = "pieces")]
     pub(crate) json: bool,
     /// Read special tokens spelled in the text as such [default: they stay text]
@@ -271,6 +271,16 @@ pub(crate) struct TokenizeArgs {
     /// Put the model's beginning-of-text token first, where it has one
     #[arg(long)]
     pub(crate) add_bos: bool,
+    /// Take the text as a user's message, and show what the model's chat template makes of it: the prompt, a blank line, and
+    /// its tokens
+    #[arg(long, conflicts_with_all = ["parse_special", "add_bos"])]
+    pub(crate) chat: bool,
+    /// With --chat, begin the conversation with this system message
+    #[arg(long, value_name = "TEXT", requires = "chat")]
+    pub(crate) system: Option<String>,
+    /// As --chat, for a whole conversation: a JSON array of {"role": …, "content": …} in a file, `-` for standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["text", "chat", "parse_special", "add_bos"])]
+    pub(crate) messages: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) target: TargetArgs,
 }

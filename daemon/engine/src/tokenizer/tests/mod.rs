@@ -1,3 +1,7 @@
+mod ends;
+mod keys;
+mod limits;
+
 use std::sync::Arc;
 
 use super::*;

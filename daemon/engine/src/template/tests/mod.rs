@@ -1,3 +1,7 @@
+mod bounds;
+mod golden;
+mod roles;
+
 use std::sync::Arc;
 
 use super::*;
@@ -178,7 +182,10 @@ fn failures_say_what_and_where() {
         TemplateError::Role { .. }
     ));
     let endless = "{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}";
-    assert!(matches!(error(endless, &one), TemplateError::Failed { .. }));
+    assert!(matches!(
+        error(endless, &one),
+        TemplateError::Endless { .. }
+    ));
     let none = ChatTemplate::from_gguf(&open(&byte_tokenizer(&[]).finish()), None);
     assert!(matches!(none, Err(TemplateError::Missing)));
 }
