@@ -11,9 +11,11 @@ mod units;
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::num::NonZeroUsize;
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::OFlags;
 use tandem_models::ModelRef;
 
 pub use file::DEFAULT_PAIR_NAME;
@@ -134,10 +136,17 @@ pub enum ConfigError {
     },
 }
 
-/// Reads a file that is no longer than anybody writes: a device or a wrong file must not take the memory.
-fn read(path: &Path) -> std::io::Result<String> {
+/// Reads a file that is no longer than anybody writes: a device or a wrong file must not take the memory, nor a pipe that
+/// nobody writes to the time.
+pub(crate) fn read(path: &Path) -> std::io::Result<String> {
+    let file = std::fs::File::options()
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open(path)?;
+    if file.metadata()?.file_type().is_fifo() {
+        return Err(std::io::Error::other("it is a pipe, and has to be a file"));
+    }
     let mut text = String::new();
-    let file = std::fs::File::open(path)?;
     file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
     if text.len() as u64 > MAX_FILE_BYTES {
         let problem = format!("it has more than {MAX_FILE_BYTES} bytes, so it is something else");

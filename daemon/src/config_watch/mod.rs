@@ -19,7 +19,7 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::residency::{Cause, Residency};
 
 /// How long nothing may happen before the file counts as written.
@@ -88,8 +88,11 @@ fn is_reading(event: &Event) -> bool {
 }
 
 /// Returns the text, or how it cannot be read.
-async fn read(path: &Path) -> Result<Vec<u8>, std::io::ErrorKind> {
-    tokio::fs::read(path).await.map_err(|error| error.kind())
+async fn read(path: &Path) -> Result<String, std::io::ErrorKind> {
+    let path = path.to_owned();
+    let text = tokio::task::spawn_blocking(move || config::read(&path)).await;
+    text.unwrap_or_else(|error| Err(error.into()))
+        .map_err(|error| error.kind())
 }
 
 /// Whether the file says something else than what is in effect.
