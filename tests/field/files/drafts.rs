@@ -41,7 +41,7 @@ async fn one_request_beyond_the_drafts_vocabulary_costs_nobody_the_draft() {
         params.logit_bias = HashMap::from([(TOKENS + 48, 100.0)]);
     }
     let answer = generate(&mut client, biased).await.expect("it is served");
-    assert_eq!(answer.token_ids, [TOKENS + 48; 12]);
+    assert_eq!(answer.token_ids, [TOKENS + 48; 24]);
     drafted(&mut client).await;
     let mut ids: Vec<u32> = (1000..1020).collect();
     ids[4] = TOKENS + 63;
