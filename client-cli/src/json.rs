@@ -57,7 +57,11 @@ pub(crate) fn complete(complete: &GenerateComplete) -> Value {
 }
 
 pub(crate) fn tokens(answer: &TokenizeResponse) -> Value {
-    json!({ "token_ids": answer.token_ids, "pieces": answer.pieces })
+    let mut tokens = json!({ "token_ids": answer.token_ids, "pieces": answer.pieces });
+    if !answer.rendered.is_empty() {
+        tokens["rendered"] = json!(answer.rendered);
+    }
+    tokens
 }
 
 pub(crate) fn status(status: &StatusResponse) -> Value {
@@ -135,11 +139,13 @@ fn speculation(stats: Option<&SpeculationStats>) -> Value {
     json!({
         "enabled": stats.enabled,
         "off_reason": stats.off_reason,
+        "plain_reason": stats.plain_reason,
         "drafter": stats.drafter,
         "steps": stats.steps,
         "drafted_steps": stats.drafted_steps,
         "probe_steps": stats.probe_steps,
         "forced_bypasses": stats.forced_bypasses,
+        "declined_steps": stats.declined_steps,
         "bypass_fraction": stats.bypass_fraction,
         "draft_tokens": stats.draft_tokens,
         "accepted_tokens": stats.accepted_tokens,

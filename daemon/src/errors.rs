@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tandem_engine::RequestFailure;
 use tandem_engine::engine::RequestError;
+use tandem_engine::template::TemplateError;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, FieldViolation, StatusExt};
 
@@ -21,16 +22,38 @@ const RETRY_WHEN_SHORT: Duration = Duration::from_secs(10);
 /// When to try again after a refusal because this daemon is ending.
 const RETRY_WHEN_DRAINING: Duration = Duration::from_secs(2);
 
+/// Longest text in an error, in bytes.
+const MOST_TEXT: usize = 1 << 10;
+/// Longest text of all fields that one error names, in bytes.
+const MOST_FIELDS_TEXT: usize = 3 << 10;
+
 fn details<const N: usize>(reason: &str, metadata: [(&str, String); N]) -> ErrorDetails {
     let metadata: HashMap<String, String> = metadata
         .into_iter()
-        .map(|(key, value)| (key.to_owned(), value))
+        .map(|(key, value)| (key.to_owned(), clipped(value)))
         .collect();
     ErrorDetails::with_error_info(reason, ERROR_DOMAIN, metadata)
 }
 
 fn status(code: Code, message: impl Into<String>, details: ErrorDetails) -> Status {
-    Status::with_error_details(code, message, details)
+    Status::with_error_details(code, clipped(message.into()), details)
+}
+
+/// Cuts what is too long for a header: errors travel in those, most libraries take 8 KiB of them, and names and values that
+/// errors quote come from clients and files.
+fn clipped(text: String) -> String {
+    clipped_to(MOST_TEXT, text)
+}
+
+fn clipped_to(most: usize, text: String) -> String {
+    if text.len() <= most {
+        return text;
+    }
+    let mut end = most;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}… ({} bytes in all)", &text[..end], text.len())
 }
 
 /// The peer runs as another user.
@@ -45,7 +68,12 @@ pub(crate) fn foreign_user(peer: Option<u32>, own: u32) -> Status {
 }
 
 /// Fields that are not possible; `violations` has at least one.
-pub(crate) fn invalid_fields(violations: Vec<FieldViolation>) -> Status {
+pub(crate) fn invalid_fields(mut violations: Vec<FieldViolation>) -> Status {
+    let share = MOST_FIELDS_TEXT / violations.len().max(1);
+    for violation in &mut violations {
+        let description = std::mem::take(&mut violation.description);
+        violation.description = clipped_to(share.min(MOST_TEXT), description);
+    }
     let message = violations
         .iter()
         .map(|violation| format!("{}: {}", violation.field, violation.description))
@@ -68,7 +96,8 @@ pub(crate) fn unknown_pair(name: &str, known: &[String]) -> Status {
         known.join(", ")
     );
     let mut details = details("UNKNOWN_PAIR", [("pair", name.to_owned())]);
-    details.set_resource_info("tandem.v1.Pair", name, "", message.clone());
+    let name = clipped(name.to_owned());
+    details.set_resource_info("tandem.v1.Pair", name, "", clipped(message.clone()));
     status(Code::NotFound, message, details)
 }
 
@@ -159,8 +188,8 @@ pub(crate) fn pair_failed(pair: &str, error: &str) -> Status {
     let mut details = details("PAIR_NOT_LOADED", [("pair", pair.to_owned())]);
     details.set_precondition_failure(vec![tonic_types::PreconditionViolation::new(
         "PAIR",
-        format!("pair:{pair}"),
-        error,
+        clipped(format!("pair:{pair}")),
+        clipped(error.to_owned()),
     )]);
     status(Code::FailedPrecondition, message, details)
 }
@@ -171,23 +200,80 @@ pub(crate) fn no_speculation(pair: &str, why: &str) -> Status {
     let mut details = details("SPECULATION_UNAVAILABLE", [("pair", pair.to_owned())]);
     details.set_precondition_failure(vec![tonic_types::PreconditionViolation::new(
         "DRAFT",
-        format!("pair:{pair}"),
+        clipped(format!("pair:{pair}")),
+        clipped(why.to_owned()),
+    )]);
+    status(Code::FailedPrecondition, message, details)
+}
+
+/// Chat messages for a model without a chat template, or with one that cannot be used.
+pub(crate) fn no_template(pair: &str, error: &TemplateError) -> Status {
+    let reason = match error {
+        TemplateError::Missing | TemplateError::NoDefault { .. } => "NO_CHAT_TEMPLATE",
+        _ => "BAD_CHAT_TEMPLATE",
+    };
+    let why = clipped(format!("{error}; send text or token_ids"));
+    let message = format!("pair \"{pair}\" cannot take chat messages: {why}");
+    let mut details = details(reason, [("pair", pair.to_owned())]);
+    details.set_precondition_failure(vec![tonic_types::PreconditionViolation::new(
+        "TEMPLATE",
+        clipped(format!("pair:{pair}")),
         why,
     )]);
     status(Code::FailedPrecondition, message, details)
 }
 
-/// Chat messages for a model without a chat template.
-pub(crate) fn no_template(pair: &str) -> Status {
-    let why = "the target has no chat template; send text or token_ids";
-    let message = format!("pair \"{pair}\" cannot take chat messages: {why}");
-    let mut details = details("NO_CHAT_TEMPLATE", [("pair", pair.to_owned())]);
-    details.set_precondition_failure(vec![tonic_types::PreconditionViolation::new(
-        "TEMPLATE",
-        format!("pair:{pair}"),
-        why,
-    )]);
-    status(Code::FailedPrecondition, message, details)
+/// A prompt that is longer than the context whatever follows. It has at least `tokens` tokens: it was not read to its end.
+pub(crate) fn prompt_too_long(
+    pair: &str,
+    tokens: usize,
+    max_tokens: Option<u32>,
+    context_length: usize,
+) -> Status {
+    let message = format!(
+        "the prompt has {tokens} tokens or more, and the context of pair \"{pair}\" holds {context_length}: shorten it"
+    );
+    let mut details = details(
+        "CONTEXT_OVERFLOW",
+        [
+            ("pair", pair.to_owned()),
+            ("prompt_tokens", tokens.to_string()),
+            ("max_tokens", max_tokens.unwrap_or(1).to_string()),
+            ("context_length", context_length.to_string()),
+        ],
+    );
+    details.set_bad_request(vec![FieldViolation::new("input", clipped(message.clone()))]);
+    status(Code::InvalidArgument, message, details)
+}
+
+/// A message that is larger than `server.max_message_bytes`: `what` is `request` or `answer`. An answer has at least `size`
+/// bytes: it was not made to its end.
+pub(crate) fn message_too_large(what: &str, size: u64, limit: usize) -> Status {
+    let advice = match what {
+        "request" => "send less at once",
+        _ => "ask for less at once",
+    };
+    let message = format!(
+        "the {what} has {size} bytes, and messages have at most {limit} (server.max_message_bytes): {advice}"
+    );
+    let details = details(
+        "MESSAGE_TOO_LARGE",
+        [
+            ("message", what.to_owned()),
+            ("size_bytes", size.to_string()),
+            ("limit_bytes", limit.to_string()),
+        ],
+    );
+    status(Code::OutOfRange, message, details)
+}
+
+/// The client went away; nobody reads this.
+pub(crate) fn abandoned() -> Status {
+    status(
+        Code::Cancelled,
+        "the call was cancelled",
+        details("CANCELLED", []),
+    )
 }
 
 /// The client's deadline passed.
@@ -261,7 +347,7 @@ pub(crate) fn request_refused(pair: &str, error: &RequestError) -> Status {
                     ("context_length", context_length.to_string()),
                 ],
             );
-            details.set_bad_request(vec![FieldViolation::new("input", message.clone())]);
+            details.set_bad_request(vec![FieldViolation::new("input", clipped(message.clone()))]);
             status(Code::InvalidArgument, message, details)
         }
         RequestError::InvalidParam(invalid) => invalid_field(
@@ -286,6 +372,29 @@ pub(crate) fn request_refused(pair: &str, error: &RequestError) -> Status {
                 "memory.budget",
             )]);
             status(Code::ResourceExhausted, message, details)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_error_is_too_large_for_a_header() {
+        let long = "é".repeat(1 << 20);
+        let violations = vec![FieldViolation::new("chat.messages[15].role", long.clone()); 16];
+        for status in [
+            unknown_pair(&long, std::slice::from_ref(&long)),
+            invalid_fields(violations),
+            internal(&long),
+            prompt_too_long(&long, 1, None, 1),
+            no_speculation(&long, &long),
+            pair_failed(&long, &long),
+        ] {
+            let size = status.message().len() + status.details().len();
+            assert!(size < 8 << 10, "{size} bytes");
+            assert!(status.get_details_error_info().is_some());
         }
     }
 }

@@ -7,8 +7,6 @@ use std::time::{Duration, Instant};
 
 use futures_util::stream;
 use tandem_engine::draft::ClientKey;
-use tandem_engine::template::ChatMessage;
-use tandem_engine::tokenizer::SpecialTokens;
 use tandem_engine::{FinishReason, Request, RequestStats, TokenId};
 use tandem_proto::v1;
 use tokio_stream::Stream;
@@ -22,8 +20,9 @@ use crate::errors;
 use crate::phase::OpenStream;
 use crate::record::{Outcome, Record};
 use crate::replies::{self, Finished, Gone, Replies, Reply};
-use crate::residency::{Lease, Pair, Reservation, Resident};
-use crate::service::{Daemon, blocking};
+use crate::residency::{Lease, Pair, Reservation};
+use crate::service::Daemon;
+use crate::tokens;
 use crate::worker::Job;
 
 /// A request that passed every check that needs no waiting.
@@ -110,13 +109,21 @@ impl Call {
         let time_limit = plan
             .time_limit
             .and_then(|limit| record.arrival().checked_add(limit));
+        let wanted = Wanted {
+            keep_alive: plan.keep_alive,
+            input: plan.input,
+            max_tokens: plan
+                .stop
+                .max_tokens
+                .and_then(|tokens| u32::try_from(tokens).ok()),
+        };
         let prepared = tokio::select! {
             biased;
             (gone, status) = interrupted(self.deadline, &mut self.open, &self.daemon) => {
                 record.end(Outcome::Gone(gone), None);
                 return Err(status);
             }
-            prepared = prepare(&self.daemon, &self.pair, &plan.pair, plan.keep_alive, plan.input) => prepared,
+            prepared = prepare(&self.daemon, &self.pair, &plan.pair, wanted) => prepared,
             () = sleep_until(time_limit) => return Ok(out_of_time(record)),
         };
         let Prepared {
@@ -233,51 +240,38 @@ struct Prepared {
     load: Option<Duration>,
 }
 
+/// What is to become a prompt.
+struct Wanted {
+    keep_alive: Option<KeepAlive>,
+    input: Input,
+    /// For messages.
+    max_tokens: Option<u32>,
+}
+
 /// Waits for the pair to be loaded and makes tokens of the input.
 async fn prepare(
     daemon: &Daemon,
     pair: &Arc<Pair>,
     named: &str,
-    keep_alive: Option<KeepAlive>,
-    input: Input,
+    wanted: Wanted,
 ) -> Result<Prepared, Status> {
+    let Wanted {
+        keep_alive,
+        input,
+        max_tokens,
+    } = wanted;
     let mut waited = None;
     let lease = daemon.lease(pair, named, keep_alive, &mut waited).await?;
     let load = waited.map(|since| since.elapsed());
     let resident = Arc::clone(&lease.resident);
-    let prompt = blocking(move || encode(&resident, input)).await??;
+    tokens::check_length(&resident, &input, max_tokens)?;
+    let making = daemon.computing.run(tokens::bytes(&input), move |stopped| {
+        tokens::prompt(&resident, input, max_tokens, stopped)
+    });
+    let prompt = making.await??;
     Ok(Prepared {
         prompt,
         lease,
         load,
     })
-}
-
-fn encode(resident: &Resident, input: Input) -> Result<Vec<TokenId>, Status> {
-    match input {
-        Input::TokenIds(ids) => Ok(ids),
-        Input::Text(text) => {
-            let tokenizer = &resident.tokenizer;
-            // Raw text begins as the model was trained to see it begin.
-            let bos = tokenizer.bos().filter(|_| tokenizer.adds_bos());
-            let tokens = tokenizer.encode(&text, SpecialTokens::AsText);
-            Ok(bos.into_iter().chain(tokens).collect())
-        }
-        Input::Chat(messages) => {
-            let template = resident
-                .template
-                .as_ref()
-                .ok_or_else(|| errors::no_template(&resident.name))?;
-            let messages: Vec<ChatMessage> = messages
-                .into_iter()
-                .map(|message| ChatMessage {
-                    role: message.role,
-                    content: message.content,
-                })
-                .collect();
-            template
-                .encode_chat(&resident.tokenizer, &messages)
-                .map_err(|error| errors::invalid_field("chat.messages", error.to_string()))
-        }
-    }
 }

@@ -19,6 +19,7 @@
 //! | `server`, `phase`, `health` | the gRPC server, its way from serving to its end, `grpc.health.v1` |
 //! | `service`, `generate`, `status` | `tandem.v1`: short calls, the one long call, introspection |
 //! | [`Notifier`] | what systemd hears about all this |
+//! | `tokens`, `computing` | prompts, tokens and texts within what fits; making them few at a time, for as long as somebody waits |
 //! | `convert`, `deadline`, `errors` | wire types in and out, `grpc-timeout`, the table of errors |
 //! | `entropy`, `drafters` | randomness and whose texts help to guess, what drafts |
 //! | `residency`, `loading` | which pairs are in memory, reloads, leases; reading models |
@@ -28,6 +29,7 @@
 //! | `worker`, `replies`, `record` | the engine thread, its way back to streams, accounts and log lines |
 
 pub mod cli;
+mod computing;
 pub mod config;
 mod config_watch;
 mod convert;
@@ -54,6 +56,7 @@ mod residency;
 mod server;
 mod service;
 mod status;
+mod tokens;
 mod watchdog;
 mod worker;
 
@@ -66,6 +69,7 @@ use tandem_models::Store;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
+use crate::computing::Computing;
 use crate::config::{Config, ConfigError, format_bytes};
 use crate::entropy::Entropy;
 use crate::events::Events;
@@ -211,6 +215,7 @@ pub async fn run(setup: Setup, signals: mpsc::Receiver<Signal>) -> Result<(), Ru
         lifecycle: Lifecycle::new(),
         totals,
         entropy: Entropy::default(),
+        computing: Computing::default(),
     });
     match problem {
         Some(problem) => residency.begin_without(problem.into()),

@@ -8,10 +8,14 @@ use tandem_proto::v1::tandem_service_server::TandemServiceServer;
 use tandem_proto::{FILE_DESCRIPTOR_SET, SERVICE_NAME};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot};
+use tonic::codegen::http;
 use tonic::service::InterceptorLayer;
 use tonic::transport::Server;
+use tonic::{Code, Status};
 use tonic_health::ServingStatus;
+use tower::util::MapResponseLayer;
 
+use crate::errors;
 use crate::health;
 use crate::listener::SameUser;
 use crate::phase::{Phase, draining};
@@ -54,6 +58,9 @@ pub(crate) async fn serve(
     };
     let router = Server::builder()
         .layer(InterceptorLayer::new(SameUser::new()))
+        .layer(MapResponseLayer::new(move |response| {
+            explained(response, limit)
+        }))
         .add_service(service)
         .add_service(health_service)
         .add_service(descriptors().build_v1().map_err(RunError::Reflection)?)
@@ -85,6 +92,21 @@ pub(crate) async fn serve(
         serving.abort();
     }
     Ok(())
+}
+
+/// Gives details to the one refusal that does not come from us: of a message that is too large to be read.
+fn explained<B: Default>(response: http::Response<B>, limit: usize) -> http::Response<B> {
+    let refused = response.extensions().get::<Status>();
+    let size = refused.and_then(|status| {
+        let foreign = status.code() == Code::OutOfRange && status.details().is_empty();
+        let found = status.message().split_once("found ")?.1;
+        let digits = found.split_once(' ')?.0;
+        digits.parse().ok().filter(|_| foreign)
+    });
+    match size {
+        Some(size) => errors::message_too_large("request", size, limit).into_http(),
+        None => response,
+    }
 }
 
 /// Waits for a signal to end, and has the configuration read again for others.

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::StreamExt;
-use tandem_engine::tokenizer::SpecialTokens;
+use prost::Message as _;
 use tandem_proto::v1;
 use tandem_proto::v1::tandem_service_server::TandemService;
 use tokio::sync::watch;
 use tokio_stream::Stream;
 use tonic::{Request, Response, Status};
 
+use crate::computing::Computing;
 use crate::config::KeepAlive;
 use crate::convert::Plan;
 use crate::deadline::{self, Deadline};
@@ -26,6 +27,7 @@ use crate::phase::{Lifecycle, Phase, draining};
 use crate::record::{Record, Totals};
 use crate::residency::{Cause, Lease, NoLease, Pair, PairState, Residency, Resident};
 use crate::status;
+use crate::tokens::{self, Source, Terms};
 
 /// What every call may use.
 #[derive(Debug)]
@@ -40,6 +42,8 @@ pub(crate) struct Daemon {
     pub(crate) lifecycle: Lifecycle,
     pub(crate) totals: Arc<Totals>,
     pub(crate) entropy: Entropy,
+    /// Who may make tokens and texts.
+    pub(crate) computing: Computing,
 }
 
 impl Daemon {
@@ -95,16 +99,41 @@ impl Daemon {
     }
 
     /// Waits for a pair to be loaded, for a call without a stream.
-    async fn ready<T>(&self, request: &Request<T>, named: &str) -> Result<Lease, Status> {
-        let deadline = Deadline::from_metadata(request.metadata(), Instant::now())?;
+    async fn ready(&self, named: &str) -> Result<Lease, Status> {
         self.check_serving()?;
         let pair = self.pair(named)?;
         self.residency.retry(&pair);
         let mut waited = None;
         tokio::select! {
             ready = self.lease(&pair, named, None, &mut waited) => ready,
-            limit = deadline::passed(deadline) => Err(errors::deadline_exceeded(limit)),
             () = draining(self.lifecycle.watch()) => Err(errors::draining()),
+        }
+    }
+
+    /// Computes an answer on a pair, once it is loaded and until the call's deadline. The input has so many bytes; `work` is
+    /// given the pair, the largest answer in bytes, and what says whether to stop.
+    async fn answer<T: Send + 'static>(
+        &self,
+        deadline: Option<Deadline>,
+        named: &str,
+        bytes: usize,
+        work: impl FnOnce(&Resident, Terms<'_>) -> Result<T, Status> + Send + 'static,
+    ) -> Result<Response<T>, Status> {
+        let answer_bytes = self.residency.config().server.max_message_bytes;
+        let answer = async {
+            let lease = self.ready(named).await?;
+            let work = move |stopped: &dyn Fn() -> bool| {
+                let terms = Terms {
+                    answer_bytes,
+                    stopped,
+                };
+                work(&lease.resident, terms)
+            };
+            self.computing.run(bytes, work).await?.map(Response::new)
+        };
+        tokio::select! {
+            answer = answer => answer,
+            limit = deadline::passed(deadline) => Err(errors::deadline_exceeded(limit)),
         }
     }
 }
@@ -169,18 +198,28 @@ impl TandemService for Service {
         &self,
         request: Request<v1::TokenizeRequest>,
     ) -> Result<Response<v1::TokenizeResponse>, Status> {
-        let lease = self.0.ready(&request, &request.get_ref().pair).await?;
+        let deadline = Deadline::from_metadata(request.metadata(), Instant::now())?;
         let request = request.into_inner();
-        let response = blocking(move || tokenize(&lease.resident, &request)).await?;
-        Ok(Response::new(response))
+        let bytes = request.encoded_len();
+        let named = request.pair.clone();
+        let source = Source::new(request)?;
+        let work =
+            move |resident: &Resident, terms: Terms<'_>| tokens::tokenize(resident, &source, terms);
+        self.0.answer(deadline, &named, bytes, work).await
     }
 
     async fn detokenize(
         &self,
         request: Request<v1::DetokenizeRequest>,
     ) -> Result<Response<v1::DetokenizeResponse>, Status> {
-        let lease = self.0.ready(&request, &request.get_ref().pair).await?;
-        detokenize(&lease.resident, &request.get_ref().token_ids).map(Response::new)
+        let deadline = Deadline::from_metadata(request.metadata(), Instant::now())?;
+        let request = request.into_inner();
+        let bytes = request.encoded_len();
+        let v1::DetokenizeRequest { pair, token_ids } = request;
+        let work = move |resident: &Resident, terms: Terms<'_>| {
+            tokens::detokenize(resident, &token_ids, terms)
+        };
+        self.0.answer(deadline, &pair, bytes, work).await
     }
 
     async fn list_pairs(
@@ -228,43 +267,5 @@ pub(crate) async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(|error| {
         tracing::error!(%error, "a blocking task failed");
         errors::internal("the daemon failed on an internal error; its log has it")
-    })
-}
-
-fn tokenize(resident: &Resident, request: &v1::TokenizeRequest) -> v1::TokenizeResponse {
-    let special = if request.parse_special {
-        SpecialTokens::Parse
-    } else {
-        SpecialTokens::AsText
-    };
-    let bos = if request.add_bos {
-        resident.tokenizer.bos()
-    } else {
-        None
-    };
-    let token_ids: Vec<u32> = bos
-        .into_iter()
-        .chain(resident.tokenizer.encode(&request.text, special))
-        .collect();
-    let pieces = token_ids
-        .iter()
-        .map(|id| resident.tokenizer.piece(*id).unwrap_or_default().to_vec())
-        .collect();
-    v1::TokenizeResponse { token_ids, pieces }
-}
-
-fn detokenize(resident: &Resident, token_ids: &[u32]) -> Result<v1::DetokenizeResponse, Status> {
-    let mut bytes = Vec::new();
-    for (index, id) in token_ids.iter().enumerate() {
-        let piece = resident.tokenizer.piece(*id).ok_or_else(|| {
-            let size = resident.report.target.vocabulary_size;
-            let problem = format!("token {id} is beyond the target's vocabulary of {size} tokens");
-            errors::invalid_field(format!("token_ids[{index}]"), problem)
-        })?;
-        bytes.extend_from_slice(piece);
-    }
-    Ok(v1::DetokenizeResponse {
-        text: String::from_utf8_lossy(&bytes).into_owned(),
-        bytes,
     })
 }

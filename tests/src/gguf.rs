@@ -61,3 +61,30 @@ pub fn respelled(model: &Path, token: &str, spelling: &str, copy: PathBuf) -> Pa
     fs::write(&copy, bytes).expect("the copy can be written");
     copy
 }
+
+/// Copies a model with another chat template, which is at most as long; a comment takes the rest of the room.
+///
+/// # Panics
+/// When the model has no template, the new one is longer, or the copy cannot be written.
+#[must_use]
+pub fn templated(model: &Path, template: &str, copy: PathBuf) -> PathBuf {
+    const STRING: u32 = 8;
+    let mut bytes = fs::read(model).expect("the model can be read");
+    let mut entry = b"tokenizer.chat_template".to_vec();
+    entry.extend(STRING.to_le_bytes());
+    let at = bytes
+        .windows(entry.len())
+        .position(|window| window == entry)
+        .expect("the model has a template");
+    let length = at + entry.len();
+    let text = length + 8;
+    let room = u64::from_le_bytes(bytes[length..text].try_into().expect("eight bytes"));
+    let room = usize::try_from(room).expect("templates are short");
+    let spare = room
+        .checked_sub(template.len() + "{##}".len())
+        .expect("the new template is shorter");
+    let filled = format!("{{#{}#}}{template}", " ".repeat(spare));
+    bytes[text..text + room].copy_from_slice(filled.as_bytes());
+    fs::write(&copy, bytes).expect("the copy can be written");
+    copy
+}

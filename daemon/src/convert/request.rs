@@ -17,7 +17,9 @@ use crate::errors;
 /// Most tokens that can be drafted in a step.
 const MAX_DRAFT_LENGTH: u32 = 63;
 /// Most problems that one answer names: it travels in a header, of which clients take some thousand bytes.
-const MAX_VIOLATIONS: usize = 16;
+const MAX_VIOLATIONS: usize = 4;
+/// More than there are drafters.
+const MAX_DRAFT_METHODS: usize = 16;
 const MAX_REQUEST_ID_BYTES: usize = 128;
 const MAX_HISTORY_BYTES: usize = 128;
 
@@ -77,6 +79,7 @@ pub(super) struct Violations(Vec<FieldViolation>);
 
 impl Violations {
     pub(super) fn check(&mut self, holds: bool, field: &str, problem: impl FnOnce() -> String) {
+        // One message can have millions of things wrong with it.
         if !holds && self.0.len() < MAX_VIOLATIONS {
             self.0.push(FieldViolation::new(field, problem()));
         }
@@ -204,6 +207,10 @@ fn speculation(value: i32, bad: &mut Violations) -> Speculation {
 
 fn drafters(methods: &[i32], bad: &mut Violations) -> Option<[bool; DraftKind::COUNT]> {
     let mut allowed = [false; DraftKind::COUNT];
+    bad.check(methods.len() <= MAX_DRAFT_METHODS, "draft_methods", || {
+        format!("{} are over {MAX_DRAFT_METHODS}", methods.len())
+    });
+    let methods = &methods[..methods.len().min(MAX_DRAFT_METHODS)];
     for (index, method) in methods.iter().enumerate() {
         let kind = match v1::DraftMethod::try_from(*method) {
             Ok(v1::DraftMethod::Model) => DraftKind::Model,

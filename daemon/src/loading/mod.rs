@@ -17,9 +17,11 @@ use tandem_engine::pair::{
     Device, LoadOptions, LoadProgress, LoadedDraft, ModelPair, PairFiles, PairReport,
     PreparedOptions, WeightSource,
 };
+use tandem_engine::template::{ChatTemplate, TemplateError};
 use tandem_models::Store;
 
 use crate::config::{DeviceChoice, DraftConfig, format_bytes};
+use crate::platform;
 use crate::residency::{DraftPlace, Parts, Recipe, Size};
 
 pub(crate) use failure::LoadFailure;
@@ -102,7 +104,7 @@ impl Loader {
         announce(name, &read.pair, options.max_step_rows, begun);
         let parts = Parts {
             tokenizer: Arc::clone(read.pair.tokenizer()),
-            template: read.pair.template().cloned(),
+            template: template(&read.pair),
             report: read.report,
             size: read.size,
             draft: read.draft,
@@ -242,6 +244,16 @@ fn load(
         draft,
         why_plain: None,
     })
+}
+
+/// Returns the target's chat template with the system's clock, or why it has none.
+pub(crate) fn template(pair: &ModelPair) -> Result<Arc<ChatTemplate>, Arc<TemplateError>> {
+    match pair.template() {
+        Ok(template) => Ok(Arc::new(
+            template.with_clock(Arc::new(platform::local_time)),
+        )),
+        Err(error) => Err(Arc::clone(error)),
+    }
 }
 
 /// Returns how much memory a pair takes.

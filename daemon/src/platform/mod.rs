@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+mod clock;
 mod fake;
 mod guard;
 #[cfg(target_os = "linux")]
@@ -17,6 +18,7 @@ mod poll;
 mod psi;
 mod told;
 
+pub(crate) use clock::local_time;
 pub use fake::FakePlatform;
 pub use guard::{KeepAwake, PressureWatch};
 #[cfg(target_os = "linux")]

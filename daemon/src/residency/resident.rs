@@ -7,7 +7,7 @@ use std::time::Duration;
 use tandem_engine::engine::MemoryUse;
 use tandem_engine::pair::PairReport;
 use tandem_engine::policy::{SpeculationStats, StepCost};
-use tandem_engine::template::ChatTemplate;
+use tandem_engine::template::{ChatTemplate, TemplateError};
 use tandem_engine::tokenizer::Tokenizer;
 use tokio::sync::watch;
 
@@ -67,7 +67,8 @@ pub(crate) struct Resident {
     pub(crate) name: String,
     pub(crate) recipe: Arc<Recipe>,
     pub(crate) tokenizer: Arc<Tokenizer>,
-    pub(crate) template: Option<Arc<ChatTemplate>>,
+    /// Where it has no usable one: why.
+    pub(crate) template: Result<Arc<ChatTemplate>, Arc<TemplateError>>,
     pub(crate) report: PairReport,
     pub(crate) size: Size,
     draft: Mutex<DraftPlace>,
@@ -97,7 +98,8 @@ pub(crate) struct Lease {
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) tokenizer: Arc<Tokenizer>,
-    pub(crate) template: Option<Arc<ChatTemplate>>,
+    /// Where it has no usable one: why.
+    pub(crate) template: Result<Arc<ChatTemplate>, Arc<TemplateError>>,
     pub(crate) report: PairReport,
     pub(crate) size: Size,
     pub(crate) draft: DraftPlace,

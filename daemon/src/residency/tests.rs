@@ -30,7 +30,7 @@ fn resident(lane: u64) -> Arc<Resident> {
     });
     let parts = Parts {
         tokenizer: Arc::clone(tokenizer),
-        template: None,
+        template: Err(Arc::new(tandem_engine::template::TemplateError::Missing)),
         report: report.clone(),
         size: Size::default(),
         draft: DraftPlace::None,

@@ -119,7 +119,7 @@ impl Rig {
             let loaded = tiny::load();
             let parts = Parts {
                 tokenizer: Arc::clone(loaded.tokenizer()),
-                template: loaded.template().cloned(),
+                template: crate::loading::template(&loaded),
                 report: loaded.report().clone(),
                 size: Size::default(),
                 draft: DraftPlace::None,

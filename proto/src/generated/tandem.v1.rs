@@ -69,7 +69,8 @@ pub struct ChatInput {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ChatMessage {
-    /// `system`, `user`, `assistant`, or whatever the model's template knows.
+    /// `system`, `user`, `assistant`, or another that the model's template names. One that it does not name, or whose
+    /// messages it leaves out, is refused.
     #[prost(string, tag = "1")]
     pub role: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
@@ -229,7 +230,7 @@ pub struct SpeculationStats {
     /// Whether a drafter served the request at all. Of pairs: whether anything was drafted.
     #[prost(bool, tag = "1")]
     pub enabled: bool,
-    /// Why not, or why nothing was drafted; empty where speculation ran all along. Empty for pairs, whose `PairInfo` has it.
+    /// Why not; empty where `enabled` is true. Empty for pairs, whose `PairInfo` has it.
     #[prost(string, tag = "2")]
     pub off_reason: ::prost::alloc::string::String,
     /// Which drafter, such as `model`; where there are several, the one besides `lookup`. Empty for pairs.
@@ -288,8 +289,15 @@ pub struct SpeculationStats {
     /// Forwards of a draft that were found done for that reason.
     #[prost(uint64, tag = "21")]
     pub foreseen_rounds: u64,
+    /// Why a request was decoded plainly in more than half of its steps, or without one of its drafters, although `enabled` is
+    /// true. Empty where there is nothing to say, and for pairs.
+    #[prost(string, tag = "22")]
+    pub plain_reason: ::prost::alloc::string::String,
+    /// Steps without a draft because none was expected to save time.
+    #[prost(uint64, tag = "23")]
+    pub declined_steps: u64,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TokenizeRequest {
     /// Empty: the default pair.
     #[prost(string, tag = "1")]
@@ -302,6 +310,10 @@ pub struct TokenizeRequest {
     /// Put the model's beginning-of-text token first where it has one. Default false.
     #[prost(bool, tag = "4")]
     pub add_bos: bool,
+    /// A conversation in place of `text`, laid out by the model's own chat template: shows what `Generate` makes of it. `text`,
+    /// `parse_special` and `add_bos` have to be left out then. Absent: `text` is meant.
+    #[prost(message, optional, tag = "5")]
+    pub chat: ::core::option::Option<ChatInput>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TokenizeResponse {
@@ -310,6 +322,9 @@ pub struct TokenizeResponse {
     /// The bytes of each token, in order.
     #[prost(bytes = "vec", repeated, tag = "2")]
     pub pieces: ::prost::alloc::vec::Vec<::prost::alloc::vec::Vec<u8>>,
+    /// What the chat template made of `TokenizeRequest.chat`, as text. Empty where that is absent.
+    #[prost(string, tag = "3")]
+    pub rendered: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DetokenizeRequest {

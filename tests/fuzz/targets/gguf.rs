@@ -27,7 +27,7 @@ fn gguf_headers_over_holes() {
 }
 
 fn try_all(name: &'static str, holes: bool, fixed_bytes: usize) {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = crate::scratch();
     let path = directory.path().join("m.gguf");
     let file = File::create(&path).unwrap();
     let target = Target {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use crate::draft::Drafter;
 use crate::hardware::Hardware;
 use crate::model::{LanguageModel, check_layers};
-use crate::template::ChatTemplate;
+use crate::template::{ChatTemplate, TemplateError};
 use crate::tokenizer::Tokenizer;
 
 pub use crate::hardware::Device;
@@ -74,7 +74,7 @@ pub struct LoadOptions {
 /// A loaded target and its draft.
 pub struct ModelPair {
     parts: PairParts,
-    template: Option<Arc<ChatTemplate>>,
+    template: Result<Arc<ChatTemplate>, Arc<TemplateError>>,
     report: PairReport,
 }
 
@@ -102,6 +102,7 @@ struct Inspected {
     target: Header,
     draft: Option<Header>,
     adapter: Option<ExitHeader>,
+    template: Result<Arc<ChatTemplate>, Arc<TemplateError>>,
     /// The target's.
     hardware: Hardware,
     report: PairReport,
@@ -128,7 +129,18 @@ fn inspect(files: &PairFiles, options: &LoadOptions) -> Result<Inspected, LoadEr
         }
     }
     let hardware = Hardware::open(options.device)?;
-    let mut warnings = Vec::new();
+    let mut warnings = target.tokenizer.warnings().to_vec();
+    let template = ChatTemplate::from_gguf(&target.gguf, None)
+        .map(Arc::new)
+        .map_err(Arc::new);
+    // That a model is not for conversations is nothing to warn of.
+    if let Err(error) = &template
+        && !matches!(**error, TemplateError::Missing)
+    {
+        warnings.push(format!(
+            "chat messages are refused, and plain text is not: {error}"
+        ));
+    }
 
     let trained = target.config.context_length;
     let context_length = options.context_length.unwrap_or(trained);
@@ -198,6 +210,7 @@ fn inspect(files: &PairFiles, options: &LoadOptions) -> Result<Inspected, LoadEr
         target,
         draft,
         adapter,
+        template,
         hardware,
         report,
     })
@@ -225,12 +238,10 @@ impl ModelPair {
             target,
             draft,
             adapter,
+            template,
             hardware,
             mut report,
         } = inspect(files, options)?;
-        let template = ChatTemplate::from_gguf(&target.gguf, None)
-            .ok()
-            .map(Arc::new);
         let context_length = report.context_length;
         let tokenizer = Arc::clone(&target.tokenizer);
         let mut drafter = match draft {
@@ -275,9 +286,11 @@ impl ModelPair {
         &self.parts.tokenizer
     }
 
-    /// The target's chat template, where its file has a usable one.
-    #[must_use]
-    pub fn template(&self) -> Option<&Arc<ChatTemplate>> {
+    /// The target's chat template, without a clock.
+    ///
+    /// # Errors
+    /// Where its file has no usable one: why.
+    pub fn template(&self) -> Result<&Arc<ChatTemplate>, &Arc<TemplateError>> {
         self.template.as_ref()
     }
 

@@ -1,6 +1,7 @@
 //! Why a conversation could not be rendered.
 
 use crate::gguf::GgufError;
+use crate::tokenizer::EncodeError;
 
 /// Why a chat template could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +14,22 @@ pub enum TemplateError {
     /// The key holds something else.
     #[error("the model's chat template cannot be read")]
     Gguf(#[from] GgufError),
+    /// The file has templates for other purposes only.
+    #[error(
+        "the model has chat templates for other purposes ({names}), but none for plain conversations: send it plain text"
+    )]
+    NoDefault {
+        /// What they are called.
+        names: String,
+    },
+    /// More text than any template has.
+    #[error("the model's chat template has {bytes} bytes, and {limit} are the most")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+        /// The longest allowed.
+        limit: usize,
+    },
     /// A conversation without messages.
     #[error("the conversation has no messages: send at least one")]
     NoMessages,
@@ -21,6 +38,22 @@ pub enum TemplateError {
         "the role {role:?} is not a plain word: use letters, digits, `_` and `-`, such as `user`"
     )]
     Role {
+        /// As given.
+        role: String,
+    },
+    /// A role that the template does not treat.
+    #[error("the model's chat template does not know the role {role:?}: it knows {known}")]
+    UnknownRole {
+        /// As given.
+        role: String,
+        /// Those it knows, as far as that can be seen.
+        known: String,
+    },
+    /// The template leaves out what a role says.
+    #[error(
+        "the model's chat template leaves out what the role {role:?} says: put it into another role's message"
+    )]
+    Unheard {
         /// As given.
         role: String,
     },
@@ -38,6 +71,20 @@ pub enum TemplateError {
         /// What went wrong.
         detail: String,
     },
+    /// The template would work for longer than any conversation needs.
+    #[error(
+        "line {line} of the model's chat template was reached after as much work as {messages} messages may take: \
+         send fewer, or plain text"
+    )]
+    Endless {
+        /// Counted from 1; 0 where unknown.
+        line: usize,
+        /// Messages of the conversation.
+        messages: usize,
+    },
+    /// The conversation makes too many tokens, or nobody waits for them any more.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
     /// The messages use every character that could mark text as typed.
     #[error("the conversation uses all {count} private-use characters, and one must be free")]
     NoMarker {

@@ -4,32 +4,27 @@
 //! typed stays text whatever it spells; only the template's own text can give control tokens.
 
 mod error;
-mod functions;
 mod protect;
+mod python;
+mod render;
+mod roles;
+mod source;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
+use minijinja::Environment;
 use minijinja::syntax::SyntaxConfig;
-use minijinja::{Environment, Value, context};
-use minijinja_contrib::pycompat;
 
 pub use error::TemplateError;
 
 use crate::TokenId;
 use crate::gguf::Gguf;
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::{EncodeError, EncodeLimits, Tokenizer};
 use protect::Marker;
 
 const NAME: &str = "chat";
-/// Instructions a template may run, or 64 bytes each that it may make: far more than any conversation needs beside what its
-/// own length calls for. It bounds the time, and the memory: a few dozen letters of a hostile template can double a string
-/// until none is left.
-const FUEL: u64 = 1_000_000;
-/// What each message and each byte of it add to that.
-const FUEL_PER_MESSAGE: u64 = 2_000;
-const FUEL_PER_BYTE: u64 = 4;
 const RECURSION_LIMIT: usize = 64;
 
 /// One message of a conversation.
@@ -39,6 +34,15 @@ pub struct ChatMessage {
     pub role: String,
     /// What was said.
     pub content: String,
+}
+
+/// A conversation as a model reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChatPrompt {
+    /// What the template made of it.
+    pub text: String,
+    /// Its tokens. Where the model's prompts begin with a beginning-of-sequence token, so do these.
+    pub ids: Vec<TokenId>,
 }
 
 /// Formats the current local time by a strftime pattern, for templates that mention the date.
@@ -52,16 +56,13 @@ pub struct ChatTemplate {
 }
 
 impl ChatTemplate {
-    /// Compiles the template of a model file. Without a clock, templates see no `strftime_now`, and the usual ones then
-    /// leave the date out or state a fixed one.
+    /// Compiles the template of a model file. Without a clock, templates see no `strftime_now`: some leave the date out
+    /// then, and others fail.
     ///
     /// # Errors
     /// When the file has no template, or one that does not compile.
     pub fn from_gguf(gguf: &Gguf, clock: Option<Clock>) -> Result<Self, TemplateError> {
-        match gguf.optional_str("tokenizer.chat_template")? {
-            Some(source) => Self::new(source, clock),
-            None => Err(TemplateError::Missing),
-        }
+        Self::new(source::of_file(gguf)?, clock)
     }
 
     /// Compiles a template from its source.
@@ -69,6 +70,7 @@ impl ChatTemplate {
     /// # Errors
     /// When it does not compile.
     pub fn new(source: &str, clock: Option<Clock>) -> Result<Self, TemplateError> {
+        let source = source::readable(source)?;
         let mut environment = Environment::new();
         // As the library does that the templates were written for.
         let syntax = SyntaxConfig::builder()
@@ -77,105 +79,86 @@ impl ChatTemplate {
             .build();
         environment.set_syntax(syntax.map_err(|e| TemplateError::from_jinja(&e))?);
         environment.set_recursion_limit(RECURSION_LIMIT);
-        environment.set_unknown_method_callback(pycompat::unknown_method_callback);
-        functions::add(&mut environment, clock);
+        python::add(&mut environment, clock);
         environment
-            .add_template_owned(NAME, source.to_owned())
+            .add_template_owned(NAME, source.clone())
             .map_err(|e| TemplateError::from_jinja(&e))?;
         Ok(Self {
             environment,
-            source: source.to_owned(),
+            source,
         })
     }
 
-    /// Renders a conversation and opens the assistant's turn.
-    ///
-    /// # Errors
-    /// When the template refuses the conversation or fails.
-    pub fn render(
-        &self,
-        tokenizer: &Tokenizer,
-        messages: &[ChatMessage],
-    ) -> Result<String, TemplateError> {
-        let typed = messages;
-        let messages: Vec<Value> = messages
-            .iter()
-            .map(|m| context! { role => m.role.as_str(), content => m.content.as_str() })
-            .collect();
-        let text = |id: Option<TokenId>| {
-            id.and_then(|id| tokenizer.token_text(id))
-                .unwrap_or_default()
-        };
-        let context = context! {
-            messages,
-            add_generation_prompt => true,
-            bos_token => text(tokenizer.bos()),
-            eos_token => text(tokenizer.eos()),
-        };
-        // A copy shares the compiled template, and has fuel of its own.
+    /// Returns the same template with a clock, so that it sees `strftime_now`.
+    #[must_use]
+    pub fn with_clock(&self, clock: Clock) -> Self {
         let mut environment = self.environment.clone();
-        environment.set_fuel(Some(fuel(typed)));
-        let template = environment.get_template(NAME);
-        template
-            .and_then(|t| t.render(context))
-            .map_err(|e| TemplateError::from_jinja(&e))
+        python::add_clock(&mut environment, clock);
+        Self {
+            environment,
+            source: self.source.clone(),
+        }
     }
 
     /// Renders a conversation into tokens and opens the assistant's turn. Contents give no control tokens. Where the
     /// model's prompts begin with a beginning-of-sequence token, so does this one, once.
     ///
     /// # Errors
-    /// When there is no message, a role is not a plain word, or the template refuses the conversation or fails.
+    /// When there is no message, a role is not a plain word or not known, or the template refuses the conversation or
+    /// fails.
     pub fn encode_chat(
         &self,
         tokenizer: &Tokenizer,
         messages: &[ChatMessage],
     ) -> Result<Vec<TokenId>, TemplateError> {
+        let prompt = self.prompt(tokenizer, messages, EncodeLimits::NONE)?;
+        Ok(prompt.ids)
+    }
+
+    /// As [`Self::encode_chat`], within limits, with the text that the tokens are of.
+    ///
+    /// # Errors
+    /// As [`Self::encode_chat`], and as soon as it is known that the tokens would be too many or that nobody wants them.
+    pub fn prompt(
+        &self,
+        tokenizer: &Tokenizer,
+        messages: &[ChatMessage],
+        limits: EncodeLimits<'_>,
+    ) -> Result<ChatPrompt, TemplateError> {
         if messages.is_empty() {
             return Err(TemplateError::NoMessages);
         }
-        if let Some(m) = messages.iter().find(|m| !is_word(&m.role)) {
-            return Err(TemplateError::Role {
-                role: m.role.clone(),
-            });
+        let bytes = messages.iter().map(|m| m.content.len()).sum();
+        tokenizer.check_length(bytes, limits)?;
+        // A message takes a token at least, whatever the layout.
+        if messages.len() > limits.tokens {
+            let limit = limits.tokens;
+            return Err(EncodeError::TooMany { limit }.into());
         }
+        roles::check(&self.source, messages)?;
         let marker =
             Marker::absent_from(messages, &self.source).ok_or(TemplateError::NoMarker {
                 count: Marker::CANDIDATES,
             })?;
-        let controls: Vec<&str> = tokenizer.control_texts().collect();
         let guarded: Vec<ChatMessage> = messages
             .iter()
             .map(|m| ChatMessage {
                 role: m.role.clone(),
-                content: marker.guard(&m.content, &controls),
+                content: marker.guard(&m.content, tokenizer.controls()),
             })
             .collect();
-        let rendered = self.render(tokenizer, &guarded)?;
+        let rendered = self.render_within(tokenizer, &guarded, limits)?;
+        let text = marker.remove(&rendered);
+        roles::heard(&text, messages, |other| {
+            self.render_within(tokenizer, other, limits).ok()
+        })?;
         let mut ids = Vec::new();
         if let Some(bos) = tokenizer.bos().filter(|_| tokenizer.adds_bos()) {
             ids.push(bos);
         }
-        let body = tokenizer.encode_guarded(&rendered, |text| marker.remove(text));
+        let body = tokenizer.encode_guarded(&rendered, |text| marker.remove(text), limits)?;
         let repeated = !ids.is_empty() && body.first() == ids.first();
         ids.extend(&body[usize::from(repeated)..]);
-        Ok(ids)
+        Ok(ChatPrompt { text, ids })
     }
-}
-
-/// What rendering these messages may take.
-fn fuel(messages: &[ChatMessage]) -> u64 {
-    let bytes: usize = messages
-        .iter()
-        .map(|m| m.role.len() + m.content.len())
-        .sum();
-    FUEL + FUEL_PER_MESSAGE * messages.len() as u64 + FUEL_PER_BYTE * bytes as u64
-}
-
-/// Whether a role is a plain word. Templates put roles into the names of control tokens, so that nothing else may pass.
-fn is_word(role: &str) -> bool {
-    !role.is_empty()
-        && role
-            .chars()
-            .all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
 }

@@ -3,9 +3,8 @@
 //! A character that occurs nowhere else is put inside everything that reads like a control token. The template carries
 //! it along; after rendering, control tokens are looked for first and the character is taken out after that.
 
-use std::collections::HashSet;
-
 use super::ChatMessage;
+use crate::tokenizer::Controls;
 
 /// The Basic Multilingual Plane's private-use characters.
 const CANDIDATES: std::ops::RangeInclusive<char> = '\u{e000}'..='\u{f8ff}';
@@ -35,21 +34,31 @@ impl Marker {
 
     /// Puts the marker behind the first character of everything that reads like a control token, overlaps included, and
     /// at either end where the template's text beside it could complete one.
-    pub(super) fn guard(self, typed: &str, controls: &[&str]) -> String {
+    pub(super) fn guard(self, typed: &str, controls: &Controls) -> String {
         let mut out = String::with_capacity(typed.len());
-        if controls.iter().any(|control| continues(typed, control)) {
+        if controls.texts().any(|control| continues(typed, control)) {
             out.push(self.0);
         }
-        let starts: HashSet<char> = controls.iter().filter_map(|c| c.chars().next()).collect();
+        // Whole control tokens, found in one go over the text.
+        let starts = controls.starts_in(typed);
+        // And the beginning of one where the text ends.
+        let tail = typed.len().saturating_sub(controls.longest());
+        let mut from = 0;
         for (at, letter) in typed.char_indices() {
-            out.push(letter);
-            let rest = &typed[at..];
-            // Either the whole control token, or its beginning where the text ends.
-            let spells = |control: &&str| rest.starts_with(*control) || control.starts_with(rest);
-            if starts.contains(&letter) && controls.iter().any(spells) {
+            let whole = starts.binary_search(&at).is_ok();
+            let begins = || {
+                controls
+                    .texts()
+                    .any(|control| control.starts_with(&typed[at..]))
+            };
+            if whole || (at >= tail && begins()) {
+                let end = at + letter.len_utf8();
+                out.push_str(&typed[from..end]);
                 out.push(self.0);
+                from = end;
             }
         }
+        out.push_str(&typed[from..]);
         out
     }
 

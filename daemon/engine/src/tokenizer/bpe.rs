@@ -4,25 +4,31 @@ use tokenizers::Model as _;
 use tokenizers::models::bpe::{BPE, Vocab};
 
 use super::byte_level;
-use super::error::TokenizerError;
+use super::error::{EncodeError, TokenizerError};
+use super::limit::Sink;
 use super::pre::PreTokenizer;
 use super::split::split;
 use super::vocabulary::Vocabulary;
-use crate::TokenId;
 use crate::gguf::{Gguf, Strings};
 
 #[derive(Debug)]
 pub(super) struct ByteLevelBpe {
     pre: PreTokenizer,
     bpe: BPE,
+    /// Whether the file does not name `pre`.
+    guessed: bool,
+    /// Text gets a space in front where it has none, as in some families' training.
+    space_prefix: bool,
 }
+
+const PRE: &str = "tokenizer.ggml.pre";
+/// What llama.cpp takes where a file does not say.
+const DEFAULT: &str = "default";
 
 impl ByteLevelBpe {
     pub(super) fn from_gguf(gguf: &Gguf, vocabulary: &Vocabulary) -> Result<Self, TokenizerError> {
-        let name = gguf
-            .optional_str("tokenizer.ggml.pre")?
-            .unwrap_or("default");
-        let pre = PreTokenizer::named(name)?;
+        let name = gguf.optional_str(PRE)?;
+        let pre = PreTokenizer::named(name.unwrap_or(DEFAULT))?;
         let merges = merges(gguf.strings("tokenizer.ggml.merges")?, vocabulary)?;
         // A text that two tokens share stands for the first.
         let ids: Vocab = (vocabulary.iter())
@@ -37,7 +43,14 @@ impl ByteLevelBpe {
             .map_err(|e| TokenizerError::Build {
                 detail: e.to_string(),
             })?;
-        Ok(Self { pre, bpe })
+        Ok(Self {
+            pre,
+            bpe,
+            guessed: name.is_none(),
+            space_prefix: gguf
+                .optional_bool("tokenizer.ggml.add_space_prefix")?
+                .unwrap_or(false),
+        })
     }
 
     pub(super) fn adds_bos(&self) -> bool {
@@ -45,13 +58,35 @@ impl ByteLevelBpe {
     }
 
     /// Appends the tokens of text. A byte that the vocabulary lacks has no token and is left out, as in training.
-    pub(super) fn encode(&self, text: &str, into: &mut Vec<TokenId>) {
-        for word in split(&self.pre.stages, text) {
+    /// `at_start` where nothing or a special token precedes it.
+    pub(super) fn encode(
+        &self,
+        text: &str,
+        at_start: bool,
+        into: &mut Sink<'_>,
+    ) -> Result<(), EncodeError> {
+        // One word more than a copy of the text would be as right, and this is rare.
+        let prefixed =
+            (self.space_prefix && at_start && !text.starts_with(' ')).then(|| format!(" {text}"));
+        let text = prefixed.as_deref().unwrap_or(text);
+        split(&self.pre.stages, text, into.word_bytes(), &mut |word| {
+            into.begin_word(word.len())?;
             let word: String = word.bytes().map(byte_level::to_char).collect();
             // Without dropout and unknown token, which we never set, the model cannot fail.
             let tokens = self.bpe.tokenize(&word).unwrap_or_default();
-            into.extend(tokens.iter().map(|token| token.id));
-        }
+            into.extend(tokens.iter().map(|token| token.id))
+        })
+    }
+
+    /// What was guessed about how text is split, where the file does not say.
+    pub(super) fn guess(&self) -> Option<String> {
+        self.guessed.then(|| {
+            format!(
+                "the file does not say how text is split before it becomes tokens (`{PRE}`): the way called `{DEFAULT}` \
+                 is used, and if the model was trained with another, its answers are worse than they could be; \
+                 choose a newer file of the model"
+            )
+        })
     }
 }
 
@@ -62,10 +97,12 @@ fn merges(
 ) -> Result<Vec<(String, String)>, TokenizerError> {
     let mut merges = Vec::with_capacity(lines.len());
     for (rank, line) in lines.iter().enumerate() {
-        let parsed = std::str::from_utf8(line)
-            .ok()
-            .and_then(|line| line.split_once(' '));
-        let merge = parsed.filter(|(left, right)| {
+        // A few vocabularies have tokens with spaces in them, so that any space may be the one between the two.
+        let line_text = std::str::from_utf8(line).unwrap_or_default();
+        let mut cuts = line_text
+            .match_indices(' ')
+            .map(|(at, _)| (&line_text[..at], &line_text[at + 1..]));
+        let merge = cuts.find(|(left, right)| {
             [left, right]
                 .iter()
                 .all(|part| vocabulary.id(part).is_some())

@@ -26,6 +26,14 @@ pub(super) fn to_char(byte: u8) -> char {
     TO_CHAR[usize::from(byte)]
 }
 
+/// Whether a vocabulary has every byte of UTF-8.
+pub(super) fn is_complete(has: impl Fn(&str) -> bool) -> bool {
+    // The bytes that never occur.
+    let never = |byte| matches!(byte, 0xc0 | 0xc1 | 0xf5..=0xff);
+    let mut needed = (0..=u8::MAX).filter(|&byte| !never(byte));
+    needed.all(|byte| has(to_char(byte).encode_utf8(&mut [0; 4])))
+}
+
 /// The character of every byte in turn.
 #[cfg(any(test, feature = "testing"))]
 pub(crate) fn alphabet() -> impl Iterator<Item = char> {

@@ -1,5 +1,7 @@
 //! Both directions: text to tokens, and tokens to text at once.
 
+use super::error::EncodeError;
+use super::limit::{EncodeLimits, Sink};
 use super::special::{Fragment, SpecialSet};
 use super::{Model, SpecialTokens, Tokenizer};
 use crate::TokenId;
@@ -8,9 +10,42 @@ impl Tokenizer {
     /// The tokens of text; no beginning-of-sequence token is added, whatever [`Self::adds_bos`] says.
     #[must_use]
     pub fn encode(&self, text: &str, special: SpecialTokens) -> Vec<TokenId> {
-        let mut ids = Vec::new();
-        self.encode_fragments(&self.special(special).split(text), true, &mut ids);
-        ids
+        unlimited(self.encode_within(text, special, EncodeLimits::NONE))
+    }
+
+    /// As [`Self::encode`], for texts of others.
+    ///
+    /// # Errors
+    /// As soon as it is known that the tokens would be too many, or that nobody wants them.
+    pub fn encode_within(
+        &self,
+        text: &str,
+        special: SpecialTokens,
+        limits: EncodeLimits<'_>,
+    ) -> Result<Vec<TokenId>, EncodeError> {
+        self.check_length(text.len(), limits)?;
+        let mut ids = Sink::new(limits, self.longest_piece());
+        self.encode_fragments(self.special(special).split(text), true, &mut ids)?;
+        Ok(ids.into_ids())
+    }
+
+    /// Fewest tokens that a text of so many bytes makes.
+    #[must_use]
+    pub fn least_tokens(&self, bytes: usize) -> usize {
+        bytes / self.longest_piece()
+    }
+
+    /// Refuses a text whose length alone says that it makes too many tokens.
+    pub(crate) fn check_length(
+        &self,
+        bytes: usize,
+        limits: EncodeLimits<'_>,
+    ) -> Result<(), EncodeError> {
+        let limit = limits.tokens;
+        match self.least_tokens(bytes) > limit {
+            true => Err(EncodeError::TooMany { limit }),
+            false => Ok(()),
+        }
     }
 
     /// The tokens of text whose control tokens count, where `clean` is applied to what lies between them.
@@ -18,38 +53,40 @@ impl Tokenizer {
         &self,
         text: &str,
         clean: impl Fn(&str) -> String,
-    ) -> Vec<TokenId> {
-        let mut ids = Vec::new();
+        limits: EncodeLimits<'_>,
+    ) -> Result<Vec<TokenId>, EncodeError> {
+        let mut ids = Sink::new(limits, self.longest_piece());
         let mut at_start = true;
         for fragment in self.all_special.split(text) {
             match fragment {
-                Fragment::Special(id) => ids.push(id),
+                Fragment::Special(id) => ids.push(id)?,
                 Fragment::Text(text) => {
                     let text = clean(text);
-                    self.encode_fragments(&self.whole_text.split(&text), at_start, &mut ids);
+                    self.encode_fragments(self.whole_text.split(&text), at_start, &mut ids)?;
                 }
             }
             at_start = matches!(fragment, Fragment::Special(_));
         }
-        ids
+        Ok(ids.into_ids())
     }
 
-    fn encode_fragments(
+    fn encode_fragments<'a>(
         &self,
-        fragments: &[Fragment<'_>],
+        fragments: impl Iterator<Item = Fragment<'a>>,
         mut at_start: bool,
-        ids: &mut Vec<TokenId>,
-    ) {
+        ids: &mut Sink<'_>,
+    ) -> Result<(), EncodeError> {
         for fragment in fragments {
             match (fragment, &self.model) {
-                (Fragment::Special(id), _) => ids.push(*id),
-                (Fragment::Text(text), Model::Bpe(bpe)) => bpe.encode(text, ids),
+                (Fragment::Special(id), _) => ids.push(id)?,
+                (Fragment::Text(text), Model::Bpe(bpe)) => bpe.encode(text, at_start, ids)?,
                 (Fragment::Text(text), Model::SentencePiece(spm)) => {
-                    spm.encode(&self.vocabulary, text, at_start, ids);
+                    spm.encode(&self.vocabulary, text, at_start, ids)?;
                 }
             }
             at_start = matches!(fragment, Fragment::Special(_));
         }
+        Ok(())
     }
 
     /// The text of tokens, special ones left out; bytes that are no character become U+FFFD.
@@ -78,16 +115,16 @@ impl Tokenizer {
             }
             return self.encode(&text, special);
         };
-        let mut ids = Vec::new();
-        for (at, chunk) in bytes.utf8_chunks().enumerate() {
+        let mut ids = Sink::new(EncodeLimits::NONE, self.longest_piece());
+        let encoded = (bytes.utf8_chunks().enumerate()).try_for_each(|(at, chunk)| {
             if at == 0 && chunk.valid().is_empty() {
-                spm.encode(&self.vocabulary, "", true, &mut ids);
+                spm.encode(&self.vocabulary, "", true, &mut ids)?;
             }
             let fragments = self.special(special).split(chunk.valid());
-            self.encode_fragments(&fragments, at == 0, &mut ids);
-            spm.encode_raw(&self.vocabulary, chunk.invalid(), &mut ids);
-        }
-        ids
+            self.encode_fragments(fragments, at == 0, &mut ids)?;
+            spm.encode_raw(&self.vocabulary, chunk.invalid(), &mut ids)
+        });
+        unlimited(encoded.map(|()| ids.into_ids()))
     }
 
     fn special(&self, special: SpecialTokens) -> &SpecialSet {
@@ -96,4 +133,8 @@ impl Tokenizer {
             SpecialTokens::AsText => &self.whole_text,
         }
     }
+}
+
+fn unlimited(encoded: Result<Vec<TokenId>, EncodeError>) -> Vec<TokenId> {
+    encoded.expect("nothing is refused where there are no limits")
 }

@@ -1,4 +1,4 @@
-//! Why a file's tokenizer cannot be used.
+//! Why a file's tokenizer cannot be used, and why a text did not become tokens.
 
 use crate::TokenId;
 use crate::gguf::GgufError;
@@ -78,10 +78,52 @@ pub enum TokenizerError {
         /// The token.
         id: TokenId,
     },
+    /// A type of token that the format does not define.
+    #[error(
+        "token {id} has the type {number}, and types are 0 to 6: the file is damaged, pull it again"
+    )]
+    BadType {
+        /// The token.
+        id: TokenId,
+        /// `tokenizer.ggml.token_type` of it.
+        number: i32,
+    },
+    /// The file asks for something that changes tokens and that we do not do.
+    #[error(
+        "`{key}` {problem}: its text would be tokenized wrongly; choose another file of the model"
+    )]
+    Unsupported {
+        /// The key.
+        key: String,
+        /// What is not supported about it.
+        problem: &'static str,
+    },
     /// An automaton or expression could not be built.
     #[error("the tokenizer could not be built: {detail}")]
     Build {
         /// What the library said.
         detail: String,
     },
+}
+
+/// Why a text did not become tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EncodeError {
+    /// It makes more tokens than are allowed; the rest was not looked at.
+    #[error("the text makes more than {limit} tokens")]
+    TooMany {
+        /// Most tokens.
+        limit: usize,
+    },
+    /// It has a stretch that cannot be taken apart piece by piece.
+    #[error("the text has a word or run of {bytes} bytes, and {limit} are the most: break it up")]
+    LongWord {
+        /// Its length.
+        bytes: usize,
+        /// The longest allowed.
+        limit: usize,
+    },
+    /// Nobody waits for the tokens any more.
+    #[error("nobody waits for the tokens any more")]
+    Stopped,
 }

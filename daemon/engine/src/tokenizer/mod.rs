@@ -7,7 +7,10 @@ mod bpe;
 mod byte_level;
 mod compare;
 mod encode;
+mod ends;
 mod error;
+mod keys;
+mod limit;
 mod pre;
 mod shared;
 mod special;
@@ -20,10 +23,12 @@ mod vocabulary;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) use byte_level::alphabet as byte_alphabet;
 pub use compare::VocabularyDifference;
-pub use error::TokenizerError;
+pub use error::{EncodeError, TokenizerError};
+pub use limit::{EncodeLimits, MAX_WORD_BYTES};
 pub use vocabulary::TokenKind;
 
 use bpe::ByteLevelBpe;
+pub(crate) use special::Controls;
 use special::SpecialSet;
 use spm::SentencePiece;
 use vocabulary::Vocabulary;
@@ -49,10 +54,14 @@ pub struct Tokenizer {
     all_special: SpecialSet,
     /// User-defined tokens only: they are text, but always whole.
     whole_text: SpecialSet,
+    controls: Controls,
     /// The bytes of each token, packed, and where each ends.
     pieces: Vec<u8>,
     piece_ends: Vec<usize>,
     adds_bos: bool,
+    /// Most bytes that one token stands for.
+    longest_piece: usize,
+    warnings: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -67,6 +76,7 @@ impl Tokenizer {
     /// # Errors
     /// When the file has none, one that we do not know, or a damaged one.
     pub fn from_gguf(gguf: &Gguf) -> Result<Self, TokenizerError> {
+        let mut warnings = keys::check(gguf)?;
         let vocabulary = Vocabulary::from_gguf(gguf)?;
         let model = match gguf.str("tokenizer.ggml.model")? {
             "gpt2" => Model::Bpe(Box::new(ByteLevelBpe::from_gguf(gguf, &vocabulary)?)),
@@ -78,7 +88,10 @@ impl Tokenizer {
             }
         };
         let family_adds_bos = match &model {
-            Model::Bpe(bpe) => bpe.adds_bos(),
+            Model::Bpe(bpe) => {
+                warnings.extend(bpe.guess());
+                bpe.adds_bos()
+            }
             Model::SentencePiece(_) => true,
         };
         let adds_bos = gguf
@@ -93,21 +106,50 @@ impl Tokenizer {
         )?;
         let whole_text =
             SpecialSet::new(vocabulary.iter().filter(|t| whole(t.2)).map(|t| (t.0, t.1)))?;
+        let controls = (vocabulary.iter())
+            .filter(|t| is_spelled_control(t.1, t.2))
+            .map(|t| t.1);
+        let controls = Controls::new(controls)?;
         let (mut pieces, mut piece_ends) = (Vec::new(), Vec::with_capacity(vocabulary.len()));
         for (_, text, kind) in vocabulary.iter() {
             pieces.extend(piece(&model, text, kind));
             piece_ends.push(pieces.len());
         }
         let adds_bos = adds_bos && vocabulary.bos.is_some();
+        let lengths = piece_ends
+            .iter()
+            .zip(std::iter::once(&0).chain(&piece_ends));
+        let longest = lengths.map(|(end, start)| end - start).max().unwrap_or(1);
+        let longest_piece = match &model {
+            Model::Bpe(_) if !byte_level::is_complete(|letter| vocabulary.id(letter).is_some()) => {
+                usize::MAX
+            }
+            // A character without a piece is one unknown token.
+            _ => longest.max(char::MAX.len_utf8()),
+        };
         Ok(Self {
             vocabulary,
             model,
             all_special,
             whole_text,
+            controls,
             pieces,
             piece_ends,
             adds_bos,
+            longest_piece,
+            warnings,
         })
+    }
+
+    /// Findings about the file that do not prevent serving: what it leaves open, and what was guessed.
+    #[must_use]
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Most bytes of text that one token stands for; without end where bytes can be left out.
+    fn longest_piece(&self) -> usize {
+        self.longest_piece
     }
 
     /// The bytes of a token, which may be part of a character; of a special token, its name. `None` beyond the
@@ -192,11 +234,23 @@ impl Tokenizer {
     }
 
     /// The texts of the tokens that [`SpecialTokens::Parse`] finds and [`SpecialTokens::AsText`] does not.
-    pub(crate) fn control_texts(&self) -> impl Iterator<Item = &str> {
-        self.vocabulary
-            .iter()
-            .filter(|t| is_spelled_control(t.1, t.2))
-            .map(|t| t.1)
+    pub(crate) fn controls(&self) -> &Controls {
+        &self.controls
+    }
+
+    /// The token that stands for text without one.
+    pub(crate) fn unknown(&self) -> Option<TokenId> {
+        self.vocabulary.unknown
+    }
+
+    /// The token that fills up rows of different lengths.
+    pub(crate) fn padding(&self) -> Option<TokenId> {
+        self.vocabulary.padding
+    }
+
+    /// Most bytes of text that so many tokens stand for.
+    pub(crate) fn most_bytes(&self, tokens: usize) -> usize {
+        self.longest_piece.saturating_mul(tokens)
     }
 
     /// The text of a token as the file has it.

@@ -151,11 +151,11 @@ impl PreTokenizer {
 
 #[cfg(test)]
 mod tests {
-    use super::super::split::split;
+    use super::super::split;
     use super::*;
 
     fn words<'a>(name: &str, text: &'a str) -> Vec<&'a str> {
-        split(&PreTokenizer::named(name).unwrap().stages, text)
+        split::words(&PreTokenizer::named(name).unwrap().stages, text)
     }
 
     #[test]

@@ -4,65 +4,105 @@
 //! character belongs to the word. We state that rule in code instead. What is left suits an engine that takes linear
 //! time on any text, where a backtracking one gives up on long runs and leaves the rest of the text unsplit.
 
-use regex::{Captures, Regex};
+use regex::Regex;
 
-use super::error::TokenizerError;
+use super::error::{EncodeError, TokenizerError};
 
 /// One pass over the text. Each match becomes a word; so does each stretch between two matches.
 #[derive(Debug)]
-pub(super) struct Stage(Regex);
+pub(super) struct Stage {
+    expression: Regex,
+    /// Whether it has the group `run`.
+    runs: bool,
+}
+
+/// What takes the words.
+pub(super) type Take<'a, 'f> = dyn FnMut(&'a str) -> Result<(), EncodeError> + 'f;
 
 impl Stage {
     /// Builds a pass from an expression. Where its group `run` takes part in a match, and more than one character of
     /// white space is followed by something else, the last character is left to what follows.
     pub(super) fn new(expression: &str) -> Result<Self, TokenizerError> {
-        let built = Regex::new(expression);
-        built.map(Self).map_err(|e| TokenizerError::Build {
+        let built = Regex::new(expression).map_err(|e| TokenizerError::Build {
             detail: e.to_string(),
+        })?;
+        let runs = built.capture_names().flatten().any(|name| name == "run");
+        Ok(Self {
+            expression: built,
+            runs,
         })
     }
 
-    fn split<'a>(&self, text: &'a str, into: &mut Vec<&'a str>) {
-        let mut start = 0;
-        while let Some(found) = self.0.captures_at(text, start) {
-            let (from, to) = extent(&found, text);
-            if to == from {
-                break;
-            }
-            if from > start {
-                into.push(&text[start..from]);
-            }
-            into.push(&text[from..to]);
-            start = to;
+    /// Where the next match ends, and where it begins.
+    fn next(
+        &self,
+        text: &str,
+        start: usize,
+        word_bytes: usize,
+    ) -> Result<Option<(usize, usize)>, EncodeError> {
+        let Some(found) = self.expression.find_at(text, start) else {
+            return Ok(None);
+        };
+        let whole = (found.start(), found.end());
+        let ends_in_space = found.as_str().ends_with(char::is_whitespace);
+        if !self.runs || !ends_in_space || found.end() == text.len() || found.len() == 1 {
+            return Ok(Some(whole));
         }
-        if start < text.len() {
-            into.push(&text[start..]);
+        // What follows takes longer than finding did.
+        if found.len() > word_bytes {
+            return Err(EncodeError::LongWord {
+                bytes: found.len(),
+                limit: word_bytes,
+            });
         }
+        let groups = self.expression.captures_at(text, start);
+        if let Some(run) = groups.as_ref().and_then(|groups| groups.name("run"))
+            && let Some((last, _)) = run.as_str().char_indices().next_back()
+            && last > 0
+        {
+            return Ok(Some((found.start(), run.start() + last)));
+        }
+        Ok(Some(whole))
     }
 }
 
-fn extent(found: &Captures<'_>, text: &str) -> (usize, usize) {
-    let whole = found.get_match();
-    if let Some(run) = found.name("run")
-        && run.end() < text.len()
-        && let Some((last, _)) = run.as_str().char_indices().next_back()
-        && last > 0
-    {
-        return (whole.start(), run.start() + last);
+/// Splits by each pass in turn, the later ones within the words of the earlier ones, and hands out one word at a time: a
+/// text of megabytes has millions of them.
+pub(super) fn split<'a>(
+    stages: &[Stage],
+    text: &'a str,
+    word_bytes: usize,
+    take: &mut Take<'a, '_>,
+) -> Result<(), EncodeError> {
+    let Some((stage, later)) = stages.split_first() else {
+        return take(text);
+    };
+    let mut start = 0;
+    while let Some((from, to)) = stage.next(text, start, word_bytes)? {
+        if to == from {
+            break;
+        }
+        if from > start {
+            split(later, &text[start..from], word_bytes, take)?;
+        }
+        split(later, &text[from..to], word_bytes, take)?;
+        start = to;
     }
-    (whole.start(), whole.end())
+    if start < text.len() {
+        split(later, &text[start..], word_bytes, take)?;
+    }
+    Ok(())
 }
 
-/// Splits by each pass in turn, the later ones within the words of the earlier ones.
-pub(super) fn split<'a>(stages: &[Stage], text: &'a str) -> Vec<&'a str> {
-    let mut words = vec![text];
-    for stage in stages {
-        let mut finer = Vec::with_capacity(words.len());
-        for word in words {
-            stage.split(word, &mut finer);
-        }
-        words = finer;
-    }
+/// All words at once.
+#[cfg(test)]
+pub(super) fn words<'a>(stages: &[Stage], text: &'a str) -> Vec<&'a str> {
+    let mut words = Vec::new();
+    let split = split(stages, text, usize::MAX, &mut |word| {
+        words.push(word);
+        Ok(())
+    });
+    split.expect("there is no limit");
     words
 }
 
@@ -73,7 +113,7 @@ mod tests {
     #[test]
     fn white_space_before_a_word_keeps_its_last_character_for_it() {
         let stages = [Stage::new(r" ?[a-z]+|(?<run>\s+)").unwrap()];
-        let words = |text| split(&stages, text);
+        let words = |text| words(&stages, text);
         assert_eq!(words("a   b"), ["a", "  ", " b"]);
         assert_eq!(words("a \u{3000}b"), ["a", " ", "\u{3000}", "b"]);
         assert_eq!(words("  a  "), [" ", " a", "  "]);

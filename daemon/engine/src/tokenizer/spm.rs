@@ -3,19 +3,36 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use super::error::TokenizerError;
+use super::error::{EncodeError, TokenizerError};
+use super::limit::Sink;
 use super::vocabulary::{TokenKind, Vocabulary};
 use crate::TokenId;
 use crate::gguf::Gguf;
 
 /// Stands for a space in the pieces.
 const SPACE: char = '▁';
+const EXTRA_SPACES: &str = "tokenizer.ggml.remove_extra_whitespaces";
 
 #[derive(Debug)]
 pub(super) struct SentencePiece {
     scores: Vec<f32>,
     bytes: Option<Box<[TokenId; 256]>>,
     pub(super) space_prefix: bool,
+    /// Whether a piece can reach over the beginning of a word, so that text has to be taken apart as a whole.
+    joins_words: bool,
+}
+
+/// Where the first word of a text ends: before white space that follows something else.
+fn word_end(text: &str) -> usize {
+    word_starts(text).next().unwrap_or(text.len())
+}
+
+/// Where words begin, except at the very start.
+fn word_starts(text: &str) -> impl Iterator<Item = usize> {
+    let is_space = |c| matches!(c, ' ' | SPACE);
+    let followers = text.char_indices().skip(1).zip(text.chars());
+    let starts = followers.filter(move |((_, c), before)| is_space(*c) && !is_space(*before));
+    starts.map(|((at, _), _)| at)
 }
 
 impl SentencePiece {
@@ -39,6 +56,12 @@ impl SentencePiece {
             *slot = id.unwrap_or_default();
             id.is_some()
         });
+        if gguf.optional_bool(EXTRA_SPACES)? == Some(true) {
+            return Err(TokenizerError::Unsupported {
+                key: EXTRA_SPACES.to_owned(),
+                problem: "asks for spaces to be taken out of texts, which is not supported",
+            });
+        }
         let space_prefix = gguf
             .optional_bool("tokenizer.ggml.add_space_prefix")?
             .unwrap_or(true);
@@ -46,6 +69,10 @@ impl SentencePiece {
             scores,
             bytes: complete.then_some(bytes),
             space_prefix,
+            // The first piece to reach over one word's beginning would hold just that one.
+            joins_words: vocabulary
+                .iter()
+                .any(|(_, text, _)| word_starts(text).count() == 1),
         })
     }
 
@@ -55,24 +82,37 @@ impl SentencePiece {
         vocabulary: &Vocabulary,
         text: &str,
         at_start: bool,
-        into: &mut Vec<TokenId>,
-    ) {
-        let prefix = if self.space_prefix && at_start {
+        into: &mut Sink<'_>,
+    ) -> Result<(), EncodeError> {
+        let mut prefix = if self.space_prefix && at_start {
             " "
         } else {
             ""
         };
-        let text: String = prefix
-            .chars()
-            .chain(text.chars())
-            .map(|c| if c == ' ' { SPACE } else { c })
-            .collect();
-        for piece in self.merge(vocabulary, &text) {
-            match vocabulary.id(piece) {
-                Some(id) => into.push(id),
-                None => self.encode_raw(vocabulary, piece.as_bytes(), into),
+        let mut rest = text;
+        while !(rest.is_empty() && prefix.is_empty()) {
+            let cut = if self.joins_words {
+                rest.len()
+            } else {
+                word_end(rest)
+            };
+            let (word, after) = rest.split_at(cut);
+            rest = after;
+            into.begin_word(word.len())?;
+            let word: String = prefix
+                .chars()
+                .chain(word.chars())
+                .map(|c| if c == ' ' { SPACE } else { c })
+                .collect();
+            prefix = "";
+            for piece in self.merge(vocabulary, &word) {
+                match vocabulary.id(piece) {
+                    Some(id) => into.push(id)?,
+                    None => self.encode_raw(vocabulary, piece.as_bytes(), into)?,
+                }
             }
         }
+        Ok(())
     }
 
     /// Appends the tokens of bytes that no piece holds: one each, or the unknown token where the vocabulary has no bytes.
@@ -80,11 +120,11 @@ impl SentencePiece {
         &self,
         vocabulary: &Vocabulary,
         bytes: &[u8],
-        into: &mut Vec<TokenId>,
-    ) {
+        into: &mut Sink<'_>,
+    ) -> Result<(), EncodeError> {
         match &self.bytes {
             Some(tokens) => into.extend(bytes.iter().map(|&byte| tokens[usize::from(byte)])),
-            None if bytes.is_empty() => {}
+            None if bytes.is_empty() => Ok(()),
             None => into.extend(vocabulary.unknown),
         }
     }

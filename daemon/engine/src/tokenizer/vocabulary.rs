@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::ends;
 use super::error::TokenizerError;
 use crate::TokenId;
 use crate::gguf::Gguf;
@@ -23,28 +24,6 @@ pub enum TokenKind {
     Byte,
 }
 
-/// Control tokens that end generation in the families we serve, by name: files do not always state their ids.
-const END_NAMES: [&str; 17] = [
-    "<|im_end|>",
-    "<|endoftext|>",
-    "<|eot_id|>",
-    "<|eom_id|>",
-    "<|end|>",
-    "<|end_of_text|>",
-    "<end_of_turn>",
-    "<|endofturn|>",
-    "<|end_of_turn|>",
-    "<|end▁of▁sentence|>",
-    "<｜end▁of▁sentence｜>",
-    "<|EOT|>",
-    "<EOT>",
-    "_<EOT>",
-    "<end_of_utterance>",
-    "<|return|>",
-    "</s>",
-];
-const END_KEYS: [&str; 3] = ["eos_token_id", "eot_token_id", "eom_token_id"];
-
 #[derive(Debug)]
 pub(super) struct Vocabulary {
     texts: Vec<String>,
@@ -53,6 +32,7 @@ pub(super) struct Vocabulary {
     pub(super) bos: Option<TokenId>,
     pub(super) eos: Option<TokenId>,
     pub(super) unknown: Option<TokenId>,
+    pub(super) padding: Option<TokenId>,
     pub(super) ends: Vec<TokenId>,
 }
 
@@ -78,25 +58,21 @@ impl Vocabulary {
             ids.entry(text.clone()).or_insert(id);
         }
         for (text, kind) in texts.iter().zip(&mut kinds) {
-            let ends_turn = *kind == TokenKind::UserDefined && END_NAMES.contains(&text.as_str());
-            if ends_turn || (*kind != TokenKind::Unused && is_marker(text)) {
+            if *kind != TokenKind::Unused && (is_marker(text) || ends::makes_control(text, *kind)) {
                 *kind = TokenKind::Control;
             }
         }
         let id = |key: &str| special_id(gguf, key, texts.len());
-        let (bos, eos, unknown) = (
+        let (bos, eos, unknown, padding) = (
             id("bos_token_id")?,
             id("eos_token_id")?,
             id("unknown_token_id")?,
+            id("padding_token_id")?,
         );
-        let mut ends = Vec::new();
-        for key in END_KEYS {
-            ends.extend(id(key)?);
-        }
-        let named = END_NAMES.iter().filter_map(|&name| ids.get(name).copied());
-        ends.extend(named.filter(|&id| kinds[id as usize] == TokenKind::Control));
-        ends.sort_unstable();
-        ends.dedup();
+        let kind = |id: TokenId| kinds[id as usize];
+        let ends = ends::find(id, |text| {
+            ids.get(text).copied().filter(|&id| ends::counts(kind(id)))
+        })?;
         Ok(Self {
             texts,
             kinds,
@@ -104,6 +80,7 @@ impl Vocabulary {
             bos,
             eos,
             unknown,
+            padding,
             ends,
         })
     }
@@ -146,15 +123,19 @@ fn kinds(gguf: &Gguf, tokens: usize) -> Result<Vec<TokenKind>, TokenizerError> {
             tokens,
         });
     }
-    let kind = |number| match number {
-        2 => TokenKind::Unknown,
-        3 => TokenKind::Control,
-        4 => TokenKind::UserDefined,
-        5 => TokenKind::Unused,
-        6 => TokenKind::Byte,
-        _ => TokenKind::Normal,
+    let kind = |(id, number)| {
+        Ok(match number {
+            // Files that do not define a type mean an ordinary one.
+            0 | 1 => TokenKind::Normal,
+            2 => TokenKind::Unknown,
+            3 => TokenKind::Control,
+            4 => TokenKind::UserDefined,
+            5 => TokenKind::Unused,
+            6 => TokenKind::Byte,
+            _ => return Err(TokenizerError::BadType { id, number }),
+        })
     };
-    Ok(numbers.into_iter().map(kind).collect())
+    (0..).zip(numbers).map(kind).collect()
 }
 
 /// Whether a token is one that only a chat template writes. Some files mark them as ordinary ones, and then text typed

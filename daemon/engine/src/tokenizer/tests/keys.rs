@@ -1,0 +1,95 @@
+//! Keys of the file: honoured, warned of, or refused by name.
+
+use super::*;
+
+fn warnings(file: &GgufWriter) -> String {
+    build(file).warnings().join("\n")
+}
+
+fn refused(file: &GgufWriter, key: &str) {
+    let text = error(file);
+    assert!(text.contains(&format!("`{key}`")), "{text}");
+}
+
+#[test]
+fn no_way_of_splitting_is_a_guess_that_is_told() {
+    let unsaid = GgufWriter::new()
+        .str("tokenizer.ggml.model", "gpt2")
+        .strings("tokenizer.ggml.tokens", &["a"])
+        .strings("tokenizer.ggml.merges", &[""; 0]);
+    let told = warnings(&unsaid);
+    assert!(
+        told.contains("`tokenizer.ggml.pre`") && told.contains("`default`"),
+        "{told}"
+    );
+    assert_eq!(warnings(&byte_tokenizer(&[])), "");
+    assert_eq!(warnings(&sentencepiece_tokenizer(&[("a", 0.0)])), "");
+}
+
+#[test]
+fn a_space_in_front_is_put_where_the_file_asks() {
+    let plain = || byte_tokenizer(&["<|x|>"]);
+    let spaced = build(&plain().bool("tokenizer.ggml.add_space_prefix", true));
+    let ids = |text| spaced.encode(text, SpecialTokens::Parse);
+    assert_eq!(ids("he"), [32, 256]);
+    assert_eq!(ids(" he"), [32, 256]);
+    assert_eq!(ids("a<|x|>he"), [32, 97, 257, 32, 256]);
+    let bare = build(&plain().bool("tokenizer.ggml.add_space_prefix", false));
+    assert_eq!(bare.encode("he", SpecialTokens::Parse), [256]);
+}
+
+#[test]
+fn what_is_not_done_is_warned_of_or_refused() {
+    for key in [
+        "tokenizer.ggml.add_eos_token",
+        "tokenizer.ggml.add_sep_token",
+    ] {
+        let told = warnings(&byte_tokenizer(&[]).bool(key, true));
+        assert!(told.contains(key), "{told}");
+        assert_eq!(warnings(&byte_tokenizer(&[]).bool(key, false)), "");
+    }
+    let spm = || sentencepiece_tokenizer(&[("a", 0.0)]);
+    let spaces = "tokenizer.ggml.remove_extra_whitespaces";
+    refused(&spm().bool(spaces, true), spaces);
+    build(&spm().bool(spaces, false));
+    let lower = "tokenizer.ggml.normalizer.lowercase";
+    refused(&byte_tokenizer(&[]).bool(lower, true), lower);
+    let map = "tokenizer.ggml.precompiled_charsmap";
+    refused(&spm().i32s(map, &[1, 2]), map);
+    build(&spm().i32s(map, &[]));
+    refused(
+        &byte_tokenizer(&[]).str("tokenizer.ggml.rot13", "yes"),
+        "tokenizer.ggml.rot13",
+    );
+    build(&byte_tokenizer(&[]).u32("tokenizer.ggml.some_new_token_id", 7));
+}
+
+#[test]
+fn types_are_those_of_the_format() {
+    let typed = |number| {
+        GgufWriter::new()
+            .str("tokenizer.ggml.model", "gpt2")
+            .str("tokenizer.ggml.pre", "gpt-2")
+            .strings("tokenizer.ggml.tokens", &["a", "b"])
+            .i32s("tokenizer.ggml.token_type", &[1, number])
+            .strings("tokenizer.ggml.merges", &[""; 0])
+    };
+    assert_eq!(build(&typed(0)).kind(1), Some(TokenKind::Normal));
+    for number in [7, -1] {
+        let text = error(&typed(number));
+        assert!(
+            text.contains(&format!("token 1 has the type {number}")),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn merges_may_be_of_tokens_with_spaces() {
+    let file = GgufWriter::new()
+        .str("tokenizer.ggml.model", "gpt2")
+        .str("tokenizer.ggml.pre", "gpt-2")
+        .strings("tokenizer.ggml.tokens", &["a b", "c", "a bc"])
+        .strings("tokenizer.ggml.merges", &["a b c"]);
+    assert_eq!(build(&file).len(), 3);
+}
