@@ -12,6 +12,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use minijinja::Environment;
@@ -159,6 +160,10 @@ impl ChatTemplate {
         let body = tokenizer.encode_guarded(&rendered, |text| marker.remove(text), limits)?;
         let repeated = !ids.is_empty() && body.first() == ids.first();
         ids.extend(&body[usize::from(repeated)..]);
+        let text = match text {
+            Cow::Owned(text) => text,
+            Cow::Borrowed(_) => rendered,
+        };
         Ok(ChatPrompt { text, ids })
     }
 }

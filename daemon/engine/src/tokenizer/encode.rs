@@ -1,5 +1,7 @@
 //! Both directions: text to tokens, and tokens to text at once.
 
+use std::borrow::Cow;
+
 use super::error::EncodeError;
 use super::limit::{EncodeLimits, Sink};
 use super::special::{Fragment, SpecialSet};
@@ -52,7 +54,7 @@ impl Tokenizer {
     pub(crate) fn encode_guarded(
         &self,
         text: &str,
-        clean: impl Fn(&str) -> String,
+        clean: impl Fn(&str) -> Cow<'_, str>,
         limits: EncodeLimits<'_>,
     ) -> Result<Vec<TokenId>, EncodeError> {
         let mut ids = Sink::new(limits, self.longest_piece());
