@@ -8,14 +8,10 @@ use tandem_bench::BenchError;
 use tandem_client::launch::LaunchError;
 use tandem_client::{Error, PathsError};
 use tandem_launchd::ServiceError;
-use tandem_models::PullError;
+use tandem_models::{ModelError, PullError};
 use tandem_prepared::StoreError;
 
-const EXIT_FAILED: u8 = 1;
-const EXIT_USAGE: u8 = 2;
-const EXIT_UNAVAILABLE: u8 = 69;
-const EXIT_CONFIG: u8 = 78;
-const EXIT_INTERRUPTED: u8 = 130;
+use crate::exit::Exit;
 
 /// Why a command did not succeed.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +22,9 @@ pub(crate) enum Failure {
     Paths(#[from] PathsError),
     #[error(transparent)]
     Pull(#[from] PullError),
+    /// It was said of each model why.
+    #[error("not all models could be fetched")]
+    NotPulled,
     #[error(transparent)]
     Cache(#[from] StoreError),
     #[error(transparent)]
@@ -79,33 +78,41 @@ impl Failure {
 
     /// Tells the user, unless there is nothing to tell, and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
-        if !matches!(self, Self::OutputClosed | Self::Interrupted | Self::Unwell) {
-            eprintln!("tandem: {self}");
+        let is_told = matches!(
+            self,
+            Self::OutputClosed | Self::Interrupted | Self::Unwell | Self::NotPulled
+        );
+        if !is_told {
+            say!("tandem: {self}");
         }
-        ExitCode::from(self.exit_code())
+        ExitCode::from(self.exit().code())
     }
 
-    fn exit_code(&self) -> u8 {
+    fn exit(&self) -> Exit {
         match self {
-            Self::OutputClosed => 0,
-            Self::Client(error) | Self::Bench(BenchError::Client(error)) => client_exit_code(error),
-            Self::Bench(error) => bench_exit_code(error),
-            Self::Usage(_) => EXIT_USAGE,
-            Self::Paths(_) | Self::Config(_) => EXIT_CONFIG,
-            Self::Service(ServiceError::NoCommand { .. } | ServiceError::NoSession { .. })
-            | Self::ServiceDown { .. } => EXIT_UNAVAILABLE,
-            // Without its models, the daemon could not serve.
-            Self::Pull(_) | Self::NotLoaded { .. } => EXIT_UNAVAILABLE,
-            Self::Interrupted => EXIT_INTERRUPTED,
+            Self::OutputClosed => Exit::Done,
+            Self::Client(error) | Self::Bench(BenchError::Client(error)) => client_exit(error),
+            Self::Bench(error) => bench_exit(error),
+            Self::Usage(_) => Exit::Usage,
+            Self::Paths(_) | Self::Config(_) | Self::NotLoaded { .. } => Exit::Config,
+            Self::Service(
+                ServiceError::NoCommand { .. }
+                | ServiceError::NoSession { .. }
+                | ServiceError::NoDomain { .. },
+            )
+            | Self::ServiceDown { .. } => Exit::Unavailable,
+            Self::Pull(error) => pull_exit(error),
+            Self::NotPulled => Exit::NoModel,
+            Self::StillRunning { .. } => Exit::TimedOut,
+            Self::Interrupted => Exit::Interrupted,
             Self::Io { .. }
             | Self::NoLog(_)
-            | Self::StillRunning { .. }
             | Self::Cache(_)
             | Self::Service(_)
             | Self::Tool { .. }
             | Self::TextsDiffer
             | Self::Unwell
-            | Self::NotCached(_) => EXIT_FAILED,
+            | Self::NotCached(_) => Exit::Failed,
         }
     }
 }
@@ -118,32 +125,49 @@ fn after(last_end: &str) -> String {
     format!("; it ended last with {last_end}")
 }
 
-fn bench_exit_code(error: &BenchError) -> u8 {
+fn pull_exit(error: &PullError) -> Exit {
     match error {
-        BenchError::Prompts { .. } | BenchError::Nothing(_) | BenchError::Report { .. } => {
-            EXIT_USAGE
-        }
-        BenchError::SocketPath(_) => EXIT_CONFIG,
-        BenchError::Spawn { .. }
-        | BenchError::Exited { .. }
-        | BenchError::NotLoaded { .. }
-        | BenchError::TimedOut { .. } => EXIT_UNAVAILABLE,
-        _ => EXIT_FAILED,
+        PullError::Model(ModelError::Syntax { .. } | ModelError::Choice(_)) => Exit::Usage,
+        PullError::Model(ModelError::NoHome) => Exit::Config,
+        PullError::Model(_) => Exit::Failed,
+        PullError::NoSuchPath { .. } | PullError::Failed { .. } => Exit::NoModel,
     }
 }
 
-fn client_exit_code(error: &Error) -> u8 {
+fn bench_exit(error: &BenchError) -> Exit {
     match error {
-        Error::Paths(_) | Error::SocketPathNotUtf8 { .. } => EXIT_CONFIG,
-        // The daemon says so by its own exit code; scripts should hear it.
-        Error::Launch(LaunchError::Exited { status, .. })
-            if status.code() == Some(EXIT_CONFIG.into()) =>
-        {
-            EXIT_CONFIG
+        BenchError::Prompts { .. } | BenchError::Nothing(_) | BenchError::Report { .. } => {
+            Exit::Usage
         }
-        Error::Launch(_) | Error::DaemonUnavailable { .. } | Error::NotReady { .. } => {
-            EXIT_UNAVAILABLE
+        BenchError::SocketPath(_) | BenchError::NotLoaded { .. } => Exit::Config,
+        BenchError::Spawn { .. } | BenchError::Exited { .. } | BenchError::TimedOut { .. } => {
+            Exit::Unavailable
         }
-        _ => EXIT_FAILED,
+        _ => Exit::Failed,
     }
 }
+
+fn client_exit(error: &Error) -> Exit {
+    match error {
+        Error::Paths(_)
+        | Error::SocketPathNotUtf8 { .. }
+        | Error::PairNotLoaded { .. }
+        | Error::ReloadFailed { .. } => Exit::Config,
+        // The daemon says so by its own exit code; scripts should hear it.
+        Error::Launch(LaunchError::Exited { status, .. })
+            if status.code() == Some(Exit::Config.code().into()) =>
+        {
+            Exit::Config
+        }
+        Error::InvalidRequest { .. } | Error::ContextOverflow { .. } => Exit::Usage,
+        Error::DeadlineExceeded { .. } => Exit::TimedOut,
+        Error::Launch(_)
+        | Error::DaemonUnavailable { .. }
+        | Error::UntrustedSocket(_)
+        | Error::NotReady { .. } => Exit::Unavailable,
+        _ => Exit::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests;

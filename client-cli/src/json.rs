@@ -139,11 +139,13 @@ fn speculation(stats: Option<&SpeculationStats>) -> Value {
     json!({
         "enabled": stats.enabled,
         "off_reason": stats.off_reason,
+        "plain_reason": stats.plain_reason,
         "drafter": stats.drafter,
         "steps": stats.steps,
         "drafted_steps": stats.drafted_steps,
         "probe_steps": stats.probe_steps,
         "forced_bypasses": stats.forced_bypasses,
+        "declined_steps": stats.declined_steps,
         "bypass_fraction": stats.bypass_fraction,
         "draft_tokens": stats.draft_tokens,
         "accepted_tokens": stats.accepted_tokens,

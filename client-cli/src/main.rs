@@ -4,16 +4,22 @@
 //! go through `tandem-client`, and `daemon run` hands over to `tandem-daemon`.
 //!
 //! Map: `args` is the command line as types; `commands` has one file per subcommand; `startup` brings the daemon up;
-//! `output` alone writes to standard output; `failure` turns errors into exit codes.
+//! `output` alone writes to standard output and standard error, as `visible` has it; `failure` turns errors into exit codes,
+//! of which `exit` has the table.
+
+// First: its `say!` is that of all modules below.
+#[macro_use]
+mod output;
 
 mod args;
 mod commands;
+mod exit;
 mod failure;
 mod json;
-mod output;
 mod progress;
 mod startup;
 mod summary;
+mod visible;
 
 use std::process::ExitCode;
 
@@ -24,17 +30,18 @@ use failure::Failure;
 use tandem_client::Paths;
 
 fn main() -> ExitCode {
-    match Cli::parse().command {
+    let command = match Cli::try_parse() {
+        Ok(cli) => cli.command,
+        Err(error) => return args::refuse(&error),
+    };
+    match command {
         #[cfg(feature = "daemon")]
         Command::Daemon(DaemonCommand::Run(args)) => tandem_daemon::cli::main(&args),
         Command::Pull(args) => match Paths::from_env() {
-            Ok(paths) => commands::pull::run(args, &paths.models_dir()),
+            Ok(paths) => end(commands::pull::run(args, &paths.models_dir())),
             Err(error) => Failure::from(error).report(),
         },
-        Command::Cache(command) => match commands::cache::run(&command) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(failure) => failure.report(),
-        },
+        Command::Cache(command) => end(commands::cache::run(&command)),
         command => client_main(command),
     }
 }
@@ -48,7 +55,11 @@ fn client_main(command: Command) -> ExitCode {
         Ok(runtime) => runtime,
         Err(source) => return Failure::io("start the runtime", source).report(),
     };
-    match runtime.block_on(dispatch(command)) {
+    end(runtime.block_on(dispatch(command)))
+}
+
+fn end(result: Result<(), Failure>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }

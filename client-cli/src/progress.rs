@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::visible::one_line;
+
 /// Elsewhere than in a terminal, a wait that goes on is mentioned this often.
 const REMIND: Duration = Duration::from_secs(10);
 
@@ -37,13 +39,14 @@ impl Waiting {
         match self {
             Self::Hidden => {}
             Self::Spinner(bar) => {
-                bar.set_message(format!("{what}{percent} {:.1} s", elapsed.as_secs_f64()));
+                let message = format!("{what}{percent} {:.1} s", elapsed.as_secs_f64());
+                bar.set_message(one_line(&message).into_owned());
                 bar.tick();
             }
             Self::Lines { last } => {
                 let due = last.is_none_or(|(before, at)| before != what || elapsed >= at + REMIND);
                 if due {
-                    eprintln!("tandem: {what}{percent} ({} s)", elapsed.as_secs());
+                    say!("tandem: {what}{percent} ({} s)", elapsed.as_secs());
                     *last = Some((what, elapsed));
                 }
             }

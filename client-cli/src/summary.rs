@@ -73,14 +73,12 @@ pub(crate) fn tokens_per_second(tokens: u32, timings: &Timings) -> Option<f64> {
 }
 
 fn speculation_state(stats: &SpeculationStats) -> String {
-    match (
-        stats.enabled && (stats.draft_tokens > 0 || stats.off_reason.is_empty()),
-        stats.off_reason.as_str(),
-    ) {
-        (true, "") => "speculation on".to_owned(),
-        (true, reason) => format!("speculation on in part: {reason}"),
-        (false, "") => "speculation off".to_owned(),
-        (false, reason) => format!("speculation off: {reason}"),
+    match (stats.enabled, stats.draft_tokens) {
+        (false, _) if stats.off_reason.is_empty() => "speculation off".to_owned(),
+        (false, _) => format!("speculation off: {}", stats.off_reason),
+        (true, _) if stats.plain_reason.is_empty() => "speculation on".to_owned(),
+        (true, 0) => format!("speculation on, nothing drafted: {}", stats.plain_reason),
+        (true, _) => format!("speculation on in part: {}", stats.plain_reason),
     }
 }
 
@@ -206,12 +204,18 @@ mod tests {
         let stats = SpeculationStats {
             enabled: true,
             draft_tokens: 3,
-            off_reason: "drafting did not pay".to_owned(),
+            plain_reason: "5 of 8 steps were plain".to_owned(),
             ..Default::default()
         };
         assert!(
-            line(&complete(2, stats)).ends_with("speculation on in part: drafting did not pay")
+            line(&complete(2, stats.clone()))
+                .ends_with("speculation on in part: 5 of 8 steps were plain")
         );
+        let none = SpeculationStats {
+            draft_tokens: 0,
+            ..stats
+        };
+        assert!(line(&complete(2, none)).contains("on, nothing drafted: 5 of 8"));
     }
 
     #[test]

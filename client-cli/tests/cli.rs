@@ -102,7 +102,7 @@ fn an_interrupt_cancels_and_exits_with_130() {
         .spawn()
         .expect("tandem can be run");
     let sender = streams
-        .recv_timeout(Duration::from_secs(5))
+        .recv_timeout(Duration::from_secs(120))
         .expect("a request was made");
     kill_process(Pid::from_child(&child), Signal::INT).expect("it is our child");
     world.runtime.block_on(sender.closed());
@@ -121,7 +121,7 @@ fn a_closed_pipe_is_silent_and_cancels() {
         .spawn()
         .expect("tandem can be run");
     let sender = streams
-        .recv_timeout(Duration::from_secs(5))
+        .recv_timeout(Duration::from_secs(120))
         .expect("a request was made");
     let mut stdout = BufReader::new(child.stdout.take().expect("it is piped"));
     world

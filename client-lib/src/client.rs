@@ -7,11 +7,12 @@ use std::time::Duration;
 use tandem_proto::SERVICE_NAME;
 use tandem_proto::paths::{self, Paths};
 use tokio::time::{Instant, timeout, timeout_at};
-use tonic::transport::{Channel, Endpoint, Uri};
+use tonic::transport::{Channel, Endpoint};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
+use crate::door;
 use crate::stream::Deadline;
 use crate::v1::tandem_service_client::TandemServiceClient;
 use crate::{Error, Events, GenerateRequest, Retry, TokenStream, v1};
@@ -102,7 +103,8 @@ impl Client {
         match deadline {
             Some(Deadline { at, limit }) => timeout_at(at, opened)
                 .await
-                .unwrap_or_else(|_| Err(Error::deadline(limit))),
+                .unwrap_or_else(|_| Err(Error::deadline(limit)))
+                .map_err(|error| error.of_limit(limit)),
             None => opened.await,
         }
     }
@@ -256,13 +258,10 @@ impl Client {
 
     /// Opens the channel on first use rather than in `new`, because it needs a running runtime.
     fn channel(&self) -> Channel {
+        // A socket path is no valid `:authority`; servers in other languages check.
         let open = || {
-            let socket = self.socket.to_str().expect("checked in `new`");
-            Endpoint::from_shared(format!("unix:{socket}"))
-                .expect("any text after `unix:` is a path")
-                // A socket path is no valid `:authority`; servers in other languages check.
-                .origin(Uri::from_static("http://localhost"))
-                .connect_lazy()
+            Endpoint::from_static("http://localhost")
+                .connect_with_connector_lazy(door::connector(self.socket.clone()))
         };
         self.channel.get_or_init(open).clone()
     }

@@ -19,11 +19,13 @@
 //! # }
 //! ```
 //!
-//! Map: [`Client`] makes calls over one lazily opened channel; `retry` decides whether a failed call is made again;
+//! Map: [`Client`] makes calls over one lazily opened channel; `door` decides whose socket is taken; `retry`
+//! whether a failed call is made again;
 //! [`TokenStream`] is a running generation; [`Events`] is what happens in the daemon; [`Error`] is every way to fail; [`launch`] starts the daemon.
 
 pub mod blocking;
 mod client;
+mod door;
 mod error;
 mod events;
 pub mod launch;
@@ -32,6 +34,7 @@ mod retry;
 mod stream;
 
 pub use client::{Client, Health};
+pub use door::UntrustedSocket;
 pub use error::{Error, FieldError};
 pub use events::Events;
 pub use request::{GenerateRequest, Message};

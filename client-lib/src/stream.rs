@@ -152,7 +152,11 @@ impl Stream for TokenStream {
                 },
                 Poll::Ready(Some(Err(status))) => {
                     let error = Error::from_status(&status, &self.socket);
-                    return self.end(Err(error));
+                    let limit = self.expiry.as_ref().map(|expiry| expiry.limit);
+                    return self.end(Err(match limit {
+                        Some(limit) => error.of_limit(limit),
+                        None => error,
+                    }));
                 }
                 Poll::Ready(None) => return self.end(Err(Error::UnexpectedEnd)),
                 Poll::Pending => break,

@@ -156,7 +156,7 @@ async fn preconditions_are_told_apart() {
         details("PAIR_NOT_LOADED", &[]),
     )
     .await;
-    assert!(matches!(error, Error::PairUnusable { .. }), "{error:?}");
+    assert!(matches!(error, Error::PairNotLoaded { .. }), "{error:?}");
 }
 
 #[tokio::test]

@@ -2,9 +2,10 @@
 
 mod common;
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{Server, says};
 use tandem_client::launch::{LaunchError, Launcher, Outcome, Progress};
@@ -72,9 +73,19 @@ async fn a_missing_program_is_named() {
 
 #[tokio::test]
 async fn the_wait_is_limited() {
-    let (_directory, paths) = home();
-    let launcher = shell("echo busy; sleep 2", &paths).time_limit(Duration::from_millis(400));
+    let (directory, paths) = home();
+    let over = directory.path().join("over");
+    // It speaks at once, and goes on until the test is over.
+    let launcher = shell(
+        &format!(
+            "echo busy; while ! test -e '{}'; do sleep 0.05; done",
+            over.display()
+        ),
+        &paths,
+    )
+    .time_limit(Duration::from_secs(2));
     let (outcome, seen) = launch(&launcher, &paths).await;
+    std::fs::write(over, "").unwrap();
     let error = outcome.unwrap_err();
     assert!(
         matches!(&error, Error::Launch(LaunchError::TimedOut { log_tail, .. }) if log_tail == "busy"),
@@ -101,54 +112,62 @@ async fn a_daemon_that_serves_is_left_alone() {
     assert!(!directory.path().join("started").exists());
 }
 
-/// Waits until the launched program made its mark.
-async fn exists(file: &Path) {
-    while !file.exists() {
+/// Waits until something holds.
+async fn until(what: &str, holds: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(120);
+    while !holds() {
+        assert!(Instant::now() < end, "it never came: {what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+}
+
+/// Waits until the launched program made its mark.
+async fn exists(file: &Path) {
+    until("the program's mark", || file.exists()).await;
 }
 
 #[tokio::test]
 async fn progress_goes_from_starting_over_loading_to_serving() {
     let (directory, paths) = home();
-    let mark = directory.path().join("started");
+    let over = directory.path().join("over");
+    // It goes on until the test has seen what it wants.
     let launcher = shell(
         &format!(
-            "test \"$TANDEM_SOCKET\" = '{}' && touch '{}' && sleep 3",
+            "test \"$TANDEM_SOCKET\" = '{}' && while ! test -e '{}'; do sleep 0.05; done",
             paths.socket.display(),
-            mark.display()
+            over.display()
         ),
         &paths,
-    );
+    )
+    .time_limit(Duration::from_secs(240));
+    let seen = RefCell::new(Vec::new());
+    let has = |wanted: fn(&Progress) -> bool| seen.borrow().iter().any(wanted);
+    let client = Client::new(&paths.socket).expect("the path is short");
+    let launching = async {
+        let mut note = |progress| seen.borrow_mut().push(progress);
+        launcher.ensure_running(&client, &mut note).await
+    };
     let bring_up = async {
-        exists(&mark).await;
-        tokio::time::sleep(Duration::from_millis(150)).await;
+        let starting = || has(|progress| matches!(progress, Progress::Starting { .. }));
+        until("that it says that it starts", starting).await;
         let server = Server::start(&paths.socket, |_| Ok(says([]))).await;
         server
             .health
             .set_service_status(SERVICE_NAME, ServingStatus::NotServing)
             .await;
-        tokio::time::sleep(Duration::from_millis(400)).await;
+        let loading = || has(|progress| matches!(progress, Progress::Loading { .. }));
+        until("that it says that it loads", loading).await;
         server
             .health
             .set_service_status(SERVICE_NAME, ServingStatus::Serving)
             .await;
         server
     };
-    let ((outcome, seen), _server) = tokio::join!(launch(&launcher, &paths), bring_up);
+    let (outcome, _server) = tokio::join!(launching, bring_up);
+    std::fs::write(over, "").unwrap();
     assert!(
         matches!(outcome, Ok(Outcome::Serving { .. })),
         "{outcome:?}"
-    );
-    assert!(
-        seen.iter()
-            .any(|progress| matches!(progress, Progress::Starting { .. })),
-        "{seen:?}"
-    );
-    assert!(
-        seen.iter()
-            .any(|progress| matches!(progress, Progress::Loading { .. })),
-        "{seen:?}"
     );
 }
 

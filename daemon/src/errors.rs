@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use tandem_engine::RequestFailure;
 use tandem_engine::engine::RequestError;
 use tandem_engine::template::TemplateError;
 use tonic::{Code, Status};
@@ -292,6 +293,21 @@ pub(crate) fn step_failed(pair: &str, error: &str) -> Status {
         Code::Internal,
         message,
         details("STEP_FAILED", [("pair", pair.to_owned())]),
+    )
+}
+
+/// One request failed in the engine, which goes on.
+pub(crate) fn request_failed(pair: &str, error: &RequestFailure) -> Status {
+    let message = format!("pair \"{pair}\" cannot answer this: {error}");
+    let RequestFailure::NoFiniteLogits { position } = error;
+    let metadata = [
+        ("pair", pair.to_owned()),
+        ("position", position.to_string()),
+    ];
+    status(
+        Code::Internal,
+        message,
+        details("LOGITS_NOT_FINITE", metadata),
     )
 }
 

@@ -330,7 +330,7 @@ async fn a_signal_ends_an_idle_daemon_at_once_and_takes_the_socket_along() {
     let socket = daemon.path("s");
     let _idle_connection = daemon.channel().await;
     daemon.signals.send(Signal::End).await.unwrap();
-    let ended = tokio::time::timeout(Duration::from_secs(5), daemon.running)
+    let ended = tokio::time::timeout(Duration::from_secs(15), daemon.running)
         .await
         .expect("at once");
     ended.unwrap().expect("a clean end");
@@ -352,7 +352,7 @@ async fn a_health_watch_does_not_hold_up_the_end() {
         ServingStatus::NotServing
     );
     daemon.signals.send(Signal::End).await.unwrap();
-    let ended = tokio::time::timeout(Duration::from_secs(5), daemon.running)
+    let ended = tokio::time::timeout(Duration::from_secs(15), daemon.running)
         .await
         .expect("within the flush time");
     ended.unwrap().expect("a clean end");

@@ -79,6 +79,16 @@ pub enum ServiceError {
         /// What the command printed.
         output: String,
     },
+    /// launchd has nothing for this user.
+    #[error(
+        "launchd has no domain {domain}: {output}; log in as this user, rather than use su or sudo"
+    )]
+    NoDomain {
+        /// The domain, as launchd names it.
+        domain: String,
+        /// What the command printed.
+        output: String,
+    },
     /// The files are not there.
     #[error("the service is not installed: there is no `{}`; run `tandem service install`", path.display())]
     NotInstalled {

@@ -5,6 +5,8 @@ use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
 
+use rustix::fs::Access;
+
 use crate::{Service, ServiceError, ServiceFile};
 
 /// Says whether the file is there with exactly this content.
@@ -35,6 +37,20 @@ pub(crate) fn remove(path: &Path) -> Result<bool, ServiceError> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         Err(source) => Err(ServiceError::io("remove", path, source)),
     }
+}
+
+/// Says whether files can be made in a directory, which may have to be made first. Nothing is made.
+pub(crate) fn check_directory(directory: &Path) -> Result<(), ServiceError> {
+    let exists = directory
+        .ancestors()
+        .find(|path| path.symlink_metadata().is_ok());
+    let exists = exists.unwrap_or(Path::new("/"));
+    let failed = |source| ServiceError::io("make files in", directory, source);
+    if !exists.is_dir() {
+        return Err(failed(ErrorKind::NotADirectory.into()));
+    }
+    let access = Access::WRITE_OK | Access::EXEC_OK;
+    rustix::fs::access(exists, access).map_err(|error| failed(error.into()))
 }
 
 /// Makes the directories of the socket and the log, for the user alone; those that exist stay as they are.

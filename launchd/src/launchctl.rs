@@ -165,6 +165,16 @@ impl Manager for Launchd {
         }])
     }
 
+    fn available(&self) -> Result<(), ServiceError> {
+        let domain = self.session()?.domain(self.uid);
+        match self.launchctl.run(["print", &domain]) {
+            Err(ServiceError::Command { output, .. }) => {
+                Err(ServiceError::NoDomain { domain, output })
+            }
+            printed => printed.map(drop),
+        }
+    }
+
     fn install(&self, service: &Service) -> Result<Installed, ServiceError> {
         let session = self.session()?;
         let file = ServiceFile {

@@ -117,6 +117,24 @@ pub trait Manager: Debug {
     /// When the service cannot be written down.
     fn files(&self, service: &Service) -> Result<Vec<ServiceFile>, ServiceError>;
 
+    /// Says whether the manager runs for this user and can be asked. Nothing is changed.
+    ///
+    /// # Errors
+    /// When it cannot.
+    fn available(&self) -> Result<(), ServiceError>;
+
+    /// Says whether [`Manager::install`] can be expected to work, before anything makes room for it. Nothing is changed.
+    ///
+    /// # Errors
+    /// When the manager does not run for this user, or a directory cannot be written to.
+    fn check(&self, service: &Service) -> Result<(), ServiceError> {
+        self.available()?;
+        let files = self.files(service)?;
+        let parents = files.iter().filter_map(|file| file.path.parent());
+        let mut directories = parents.map(Path::to_owned).chain(service.directories());
+        directories.try_for_each(|directory| files::check_directory(&directory))
+    }
+
     /// Writes the files and hands them to the manager, which listens from then on, now and after each login. Where they
     /// differ from what is installed, a daemon that runs ends first, and its requests do.
     ///

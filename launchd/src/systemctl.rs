@@ -92,6 +92,14 @@ impl Manager for Systemd {
         ])
     }
 
+    fn available(&self) -> Result<(), ServiceError> {
+        match self.show(SOCKET_UNIT) {
+            // It answers for any unit, installed or not; versions word differently what keeps them from it.
+            Err(ServiceError::Command { output, .. }) => Err(ServiceError::NoSession { output }),
+            shown => shown.map(drop),
+        }
+    }
+
     fn install(&self, service: &Service) -> Result<Installed, ServiceError> {
         let wanted = self.files(service)?;
         let (socket, daemon) = (self.show(SOCKET_UNIT)?, self.show(SERVICE_UNIT)?);

@@ -258,7 +258,7 @@ fn what_cannot_be_measured_is_refused_with_the_reason() {
     assert_eq!(code, Some(69), "{message}");
     let (code, message) = refused(&["--target", "/nonesuch.gguf", "--tables", "2"]);
     assert!(
-        code == Some(69) && message.contains("nonesuch"),
+        code == Some(78) && message.contains("nonesuch"),
         "{message}"
     );
 }

@@ -24,6 +24,7 @@ async fn stands_still_after_cancelling(client: &mut Client) -> RequestTotals {
     .await;
     until_queued(client, 0, 0).await;
     let before = totals(client).await;
+    // Nothing is hoped for: the longer nothing happens, the more this shows.
     sleep(Duration::from_millis(500)).await;
     assert_eq!(
         totals(client).await.steps,

@@ -20,6 +20,7 @@ mod lifecycle;
 #[cfg(target_os = "linux")]
 mod limits;
 mod many;
+mod node;
 mod prepared;
 mod python;
 mod residency;

@@ -82,12 +82,12 @@ async fn a_stream_lives_through_a_reload_by_command_and_by_signal() {
 }
 
 #[tokio::test]
-async fn a_reload_that_cannot_be_says_why_and_exits_with_1() {
+async fn a_reload_that_cannot_be_says_why_and_exits_with_78() {
     let daemon = home().config(&config("none")).start().await;
     save(&daemon, "[pairs.only]\ntraget = \"x\"\n");
     let output = daemon.tandem(&["reload"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(output.status.code(), Some(78), "{output:?}");
     for part in [
         "stays as it was",
         "config.toml:2",

@@ -146,3 +146,58 @@ fn failures_have_exit_codes_and_say_what_to_do() {
         said(&output)
     );
 }
+
+/// Everything that can be known is known before the daemon that serves has to go, and it comes back where the rest fails.
+#[tokio::test]
+async fn a_daemon_that_serves_is_not_lost_to_a_service_that_cannot_be() {
+    let mut daemon = default_daemon().await;
+    let home = daemon.home();
+    let systemd = Systemd::new(home);
+    std::fs::write(systemd.directory.join("no-bus"), "").unwrap();
+    for verb in ["install", "start", "restart"] {
+        let output = systemd.run(home, &[verb]);
+        assert_eq!(output.status.code(), Some(69), "{verb}: {}", said(&output));
+        assert!(said(&output).contains("enable-linger"), "{}", said(&output));
+    }
+    let serves = format!("serves as process {}", daemon.pid());
+    let status = systemd.run(home, &["status"]);
+    assert_eq!(status.status.code(), Some(69), "{}", said(&status));
+    assert!(said(&status).contains(&serves), "{}", said(&status));
+    let page = systemd.tandem(home).arg("doctor").output().unwrap();
+    assert!(!said(&page).contains("service install"), "{}", said(&page));
+    std::fs::remove_file(systemd.directory.join("no-bus")).unwrap();
+
+    for verb in ["start", "restart"] {
+        let output = systemd.run(home, &[verb]);
+        assert_eq!(output.status.code(), Some(1), "{verb}: {}", said(&output));
+        assert!(said(&output).contains("not installed"), "{}", said(&output));
+    }
+    let status = systemd.run(home, &["status"]);
+    assert!(
+        status.status.success() && said(&status).contains(&serves),
+        "{}",
+        said(&status)
+    );
+    let json = systemd.run(home, &["status", "--json"]);
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(
+        (&json["installed"], &json["serving_pid"]),
+        (&false.into(), &daemon.pid().into())
+    );
+
+    // What cannot be known before: the manager refuses to listen.
+    std::fs::write(systemd.directory.join("broken"), "").unwrap();
+    let output = systemd.run(home, &["install"]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(
+        said(&output).contains("in the background again"),
+        "{}",
+        said(&output)
+    );
+    daemon.exit().await;
+    let home = daemon.home();
+    let again = home.command().args(["status", "--json"]).output().unwrap();
+    assert!(again.status.success(), "{}", said(&again));
+    let stopped = home.command().args(["daemon", "stop"]).output().unwrap();
+    assert!(stopped.status.success(), "{}", said(&stopped));
+}

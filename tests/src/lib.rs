@@ -16,6 +16,7 @@ mod home;
 pub mod models;
 #[cfg(target_os = "linux")]
 pub mod proc;
+pub mod rewrite;
 mod wait;
 
 pub use daemon::Daemon;

@@ -153,7 +153,49 @@ fn what_was_not_measured_is_left_out() {
 
 #[test]
 fn charts_are_sound_documents() {
-    let charts = charts::charts(&report()).unwrap();
+    let speed = sound_charts(&report()).swap_remove(0).1;
+    assert!(
+        speed.contains("1.50") && speed.contains("2.00"),
+        "medians are written"
+    );
+}
+
+#[test]
+fn charts_hold_what_they_say_where_hardly_anything_is_accepted() {
+    let mut low = report();
+    // More kinds of text than have room beside one another, all at the bottom, and one with a long name.
+    let names = [
+        "code",
+        "prose",
+        "json",
+        "lists",
+        "a kind of text with a long name",
+        "tables",
+    ];
+    for sample in low.runs.clone() {
+        for name in names {
+            let category = name.to_owned();
+            let mut run = sample.clone();
+            run.category = category;
+            low.runs.push(run);
+        }
+    }
+    for chain in low.chains.clone() {
+        for name in names {
+            let mut chain = chain.clone();
+            chain.category = name.to_owned();
+            low.chains.push(chain);
+        }
+    }
+    for chain in &mut low.chains {
+        chain.accepted.fill(0);
+    }
+    sound_charts(&low);
+}
+
+/// Draws all charts, each of which has to be a document whose texts lie inside.
+fn sound_charts(report: &Report) -> Vec<charts::Chart> {
+    let charts = charts::charts(report).unwrap();
     let names: Vec<&str> = charts.iter().map(|(name, _)| *name).collect();
     assert_eq!(
         names,
@@ -187,17 +229,26 @@ fn charts_are_sound_documents() {
                     .and_then(|value| value.parse::<f64>().ok())
                     .unwrap()
             };
+            let length = node.text().unwrap_or_default().chars().count() as f64;
+            // What a narrow letter takes, so that this finds what is clipped in any font.
+            let reach = length * at("font-size") * 0.42;
+            let end = match node.attribute("text-anchor") {
+                Some("end") => at("x") - reach,
+                Some("middle") => at("x") + reach / 2.0,
+                _ => at("x") + reach,
+            };
             assert!(
-                (0.0..=width).contains(&at("x")) && (0.0..=height).contains(&at("y")),
+                (0.0..=width).contains(&at("x"))
+                    && (0.0..=width).contains(&end)
+                    && (0.0..=height - 4.0).contains(&at("y")),
                 "{name}: {node:?}"
             );
+            if name == &"cost.svg" && !node.text().unwrap_or_default().contains("target") {
+                assert!(at("y") < height - 36.0, "over the last line: {node:?}");
+            }
         }
     }
-    let speed = &charts[0].1;
-    assert!(
-        speed.contains("1.50") && speed.contains("2.00"),
-        "medians are written"
-    );
+    charts
 }
 
 #[test]

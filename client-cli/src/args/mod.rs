@@ -4,7 +4,9 @@ mod daemon;
 mod sampling;
 mod service;
 
+use std::io::{self, Write as _};
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -13,23 +15,51 @@ use tandem_client::{GenerateRequest, v1};
 
 use crate::commands::cache::CacheCommand;
 use crate::commands::doctor::DoctorArgs;
+use crate::exit::{self, Exit};
+use crate::output;
+use crate::visible::one_line;
 pub(crate) use daemon::{DaemonCommand, LogsArgs, StopArgs};
 use sampling::SamplingArgs;
 pub(crate) use service::{InstallArgs, ServiceCommand, ServiceStatusArgs};
 
 /// Generate text with models that stay in memory
 #[derive(Debug, Parser)]
-#[command(name = "tandem", version, max_term_width = 100, after_help = AFTER_HELP)]
+#[command(name = "tandem", version, max_term_width = 100, after_help = after_help())]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
-const AFTER_HELP: &str = "\
-Exit codes: 0 success, 1 the request failed, 2 bad arguments, 69 no daemon, 78 bad configuration, 130 interrupted.
+const ENVIRONMENT: &str = "\
 Environment: TANDEM_HOME puts all files under one directory; TANDEM_SOCKET and TANDEM_CONFIG name one file each;
 TANDEM_DAEMON names the daemon to start. TANDEM_PRESSURE_FILE names a file in the format of /proc/pressure/memory, from
 which the daemon reads memory pressure instead of asking the system.";
+
+fn after_help() -> String {
+    format!("{}{ENVIRONMENT}", exit::help())
+}
+
+/// Prints what there is instead of a command: help, or what is wrong with the arguments.
+pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
+    let code = u8::try_from(error.exit_code()).unwrap_or(Exit::Usage.code());
+    // An error quotes arguments, which a script may have from anywhere, and colours would hide them among its own.
+    let quotes_hostile = std::env::args_os().any(|argument| {
+        let argument = argument.to_string_lossy();
+        one_line(&argument) != argument
+    });
+    if error.use_stderr() {
+        if quotes_hostile {
+            say!("{}", error.render());
+        } else {
+            let _unread = error.print();
+        }
+        return ExitCode::from(code);
+    }
+    match error.print().and_then(|()| io::stdout().flush()) {
+        Ok(()) => ExitCode::from(code),
+        Err(source) => output::not_written(source).report(),
+    }
+}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -75,7 +105,12 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Prompt; several words are joined with spaces, and piped standard input follows after a blank line
+    /// Prompt; several words are joined with spaces. A last word `-` stands for standard input, which follows after a blank
+    /// line
+    ///
+    /// Without a prompt, standard input is the prompt. With one, a pipe is left alone unless `-` or `-f -` asks for it: it
+    /// may be the input of a loop around this command, or one that never ends. A file that standard input was redirected
+    /// from is read as long as nobody else has begun to read it.
     pub(crate) prompt: Vec<String>,
     /// Read the prompt from a file, `-` for standard input; it follows the words after a blank line
     #[arg(short, long, value_name = "FILE")]

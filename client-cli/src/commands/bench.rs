@@ -37,7 +37,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     }
     if let Some(directory) = &args.plot {
         for path in charts::write(&report, directory)? {
-            eprintln!("tandem: wrote {}", path.display());
+            say!("tandem: wrote {}", path.display());
         }
     }
     let mut output = Output::new();

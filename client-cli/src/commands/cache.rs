@@ -12,6 +12,7 @@ use tandem_prepared::{Entry, Store};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::summary::{age, bytes};
+use crate::visible::one_line;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CacheCommand {
@@ -138,7 +139,7 @@ fn value(entry: &Entry) -> Value {
 
 fn model(entry: &Entry) -> String {
     match &entry.summary {
-        Ok(summary) => format!("{} for {}", summary.model, summary.isa),
+        Ok(summary) => one_line(&format!("{} for {}", summary.model, summary.isa)).into_owned(),
         Err(_) => format!("the damaged file {}", entry.id()),
     }
 }
@@ -147,8 +148,14 @@ fn table(entries: &[Entry], now: SystemTime) -> String {
     let mut rows = vec![["ID", "MODEL", "ISA", "SIZE", "LAST USED"].map(str::to_owned)];
     for entry in entries {
         let (model, isa) = match &entry.summary {
-            Ok(summary) => (summary.model.clone(), summary.isa.clone()),
-            Err(damage) => (format!("damaged: {damage}"), "-".to_owned()),
+            Ok(summary) => (
+                one_line(&summary.model).into_owned(),
+                one_line(&summary.isa).into_owned(),
+            ),
+            Err(damage) => (
+                one_line(&format!("damaged: {damage}")).into_owned(),
+                "-".to_owned(),
+            ),
         };
         let used = now.duration_since(entry.last_used);
         let mut used = age(used.unwrap_or(Duration::ZERO));

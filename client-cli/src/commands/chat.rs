@@ -1,6 +1,6 @@
 //! `tandem chat`: a conversation that keeps its history.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal};
 use std::ops::ControlFlow;
 
 use tandem_client::{Client, Event, GenerateRequest, Message};
@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use crate::args::{ChatArgs, GenerationArgs};
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, ask};
 use crate::{startup, summary};
 
 pub(crate) async fn run(args: ChatArgs) -> Result<(), Failure> {
@@ -18,7 +18,8 @@ pub(crate) async fn run(args: ChatArgs) -> Result<(), Failure> {
     let mut lines = read_lines();
     loop {
         if interactive {
-            prompt();
+            // A terminal that takes no prompt takes no answer either; the next write to it says so.
+            ask("> ");
         }
         let line = tokio::select! {
             line = lines.recv() => line,
@@ -26,13 +27,13 @@ pub(crate) async fn run(args: ChatArgs) -> Result<(), Failure> {
                 if !interactive {
                     return Err(Failure::Interrupted);
                 }
-                eprintln!("\n(Ctrl-D or /exit ends)");
+                say!("\n(Ctrl-D or /exit ends)");
                 continue;
             }
         };
         let Some(line) = line else {
             if interactive {
-                eprintln!();
+                say!();
             }
             return Ok(());
         };
@@ -40,8 +41,8 @@ pub(crate) async fn run(args: ChatArgs) -> Result<(), Failure> {
         match conversation.take(line.trim()).await {
             Ok(ControlFlow::Continue(())) => {}
             Ok(ControlFlow::Break(())) => return Ok(()),
-            Err(Failure::Client(error)) if interactive => eprintln!("tandem: {error}"),
-            Err(Failure::Interrupted) if interactive => eprintln!("(stopped)"),
+            Err(Failure::Client(error)) if interactive => say!("tandem: {error}"),
+            Err(Failure::Interrupted) if interactive => say!("(stopped)"),
             Err(failure) => return Err(failure),
         }
     }
@@ -106,7 +107,7 @@ impl<'a> Conversation<'a> {
             }
         }
         if let Some(statistics) = result?.filter(|_| !self.args.quiet) {
-            eprintln!("{statistics}");
+            say!("{statistics}");
         }
         Ok(())
     }
@@ -128,7 +129,7 @@ async fn answer_to(
         match event? {
             Event::Chunk(chunk) => {
                 answer.push_str(&chunk.text);
-                output.text(&chunk.text)?;
+                output.answer(&chunk.text)?;
             }
             Event::Complete(complete) => statistics = Some(summary::line(&complete)),
         }
@@ -141,12 +142,6 @@ fn message(role: &str, content: &str) -> Message {
         role: role.to_owned(),
         content: content.to_owned(),
     }
-}
-
-fn prompt() {
-    let mut errors = io::stderr();
-    // A terminal that takes no prompt takes no answer either; the next write to it says so.
-    let _shown = write!(errors, "> ").and_then(|()| errors.flush());
 }
 
 /// Reads lines on a thread of its own, which the end of the process ends: a read from a terminal cannot be cancelled.

@@ -1,13 +1,16 @@
 //! `tandem pull`: fetches models and shows how far it has come. What is fetched and from where is
 //! tandem-models' business; this file owns how it looks.
 
-use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use indicatif::{DecimalBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tandem_models::{Event, ModelRef, Progress, PullError, Store};
+
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::visible::one_line;
 
 const BAR: &str = "{wide_msg} {bar:24} {decimal_bytes:>9}/{decimal_total_bytes} \
                    {decimal_bytes_per_sec:>12} {eta:>4}";
@@ -17,7 +20,9 @@ const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
 /// Fetches models, so that no request has to wait for them.
 ///
 /// Prints the path of each. Without a model it fetches the default pair. What is here already is
-/// not fetched again, and an interrupted download goes on where it ended.
+/// not fetched again, and an interrupted download goes on where it ended. Where the hub does not say what there is now, a file that
+/// was fetched earlier is used, with a warning. The variables of Python's `huggingface_hub` (HF_HOME, HF_HUB_CACHE, HF_TOKEN,
+/// HF_ENDPOINT, HF_HUB_OFFLINE) and those of proxies (HTTPS_PROXY, ALL_PROXY, NO_PROXY) mean here what they mean there.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// `org/repo[:file-or-quant][@revision]` on the Hugging Face hub, or `bundled:NAME`
@@ -31,43 +36,49 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Runs the command; `models_dir` is Tandem's own folder for models.
+/// Runs the command; `models_dir` is Tandem's own folder for models. A model that cannot be fetched keeps no other back.
 ///
-/// Exits with 0, or with 1 if any model could not be fetched; the others are fetched all the same.
-#[must_use]
-pub(crate) fn run(args: Args, models_dir: &Path) -> ExitCode {
-    let store = match Store::from_env(models_dir) {
-        Ok(store) => store,
-        Err(error) => {
-            say(&format!("error: {error}"));
-            return ExitCode::FAILURE;
-        }
-    };
+/// # Errors
+/// Where any model could not be fetched; it has been said why.
+pub(crate) fn run(args: Args, models_dir: &Path) -> Result<(), Failure> {
+    let store = Store::from_env(models_dir).map_err(PullError::from)?;
     let mut models = args.models;
     if models.is_empty() {
         models = vec![ModelRef::default_target(), ModelRef::default_draft()];
     }
-    let mut code = ExitCode::SUCCESS;
+    let mut output = Output::new();
+    let mut complete = true;
     for model in &models {
-        let printed = match fetch(&store, model, args.quiet) {
-            Ok(path) => print(model, &path, args.json),
-            Err(error) => Err(error.to_string()),
-        };
-        if let Err(error) = printed {
-            say(&format!("error: {error}"));
-            code = ExitCode::FAILURE;
+        match fetch(&store, model, args.quiet) {
+            Ok(path) if args.json => {
+                output.json(&serde_json::json!({ "model": model, "path": path }))?;
+            }
+            // The answer: a script goes on with it, whatever is in it.
+            Ok(path) => output.answer(&format!("{}\n", path.display()))?,
+            Err(error) => {
+                say!("tandem: {error}");
+                complete = false;
+            }
         }
     }
-    code
+    if complete {
+        Ok(())
+    } else {
+        Err(Failure::NotPulled)
+    }
 }
 
-/// Pulls one model with progress on standard error, and returns its path.
+/// Pulls one model with progress on standard error, and returns its path. Warnings come in any case.
 ///
 /// # Errors
 /// As [`Store::pull`].
 pub(crate) fn fetch(store: &Store, model: &ModelRef, quiet: bool) -> Result<PathBuf, PullError> {
     if quiet {
-        return store.pull(model, &mut |_: Event<'_>| {});
+        return store.pull(model, &mut |event: Event<'_>| {
+            if let Some(warning) = warning(&event) {
+                say!("tandem: WARNING: {warning}");
+            }
+        });
     }
     let mut display = Display::new();
     let result = store.pull(model, &mut display);
@@ -75,24 +86,16 @@ pub(crate) fn fetch(store: &Store, model: &ModelRef, quiet: bool) -> Result<Path
     result
 }
 
-/// Writes one line of the answer; a reader that has gone is no failure.
-fn print(model: &ModelRef, path: &Path, json: bool) -> Result<(), String> {
-    let line = if json {
-        serde_json::json!({ "model": model, "path": path }).to_string()
-    } else {
-        path.display().to_string()
-    };
-    match writeln!(io::stdout(), "{line}") {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(format!("cannot write to standard output: {error}"))
-        }
-        _ => Ok(()),
+/// What has to be known of a pull that goes on all the same.
+fn warning(event: &Event<'_>) -> Option<String> {
+    match event {
+        Event::TokenRefused { reason } => Some(format!("{reason}; asking again without a token")),
+        Event::Kept { path, reason } => Some(format!(
+            "{reason}; the file that was fetched earlier is used: {}",
+            path.display()
+        )),
+        _ => None,
     }
-}
-
-/// Writes one line to standard error, if anyone reads it.
-fn say(line: &str) {
-    let _unread = writeln!(io::stderr(), "{line}");
 }
 
 /// A bar on a terminal, and a line now and then elsewhere.
@@ -115,7 +118,7 @@ impl Display {
     }
 
     fn say(&self, line: &str) {
-        self.bar.suspend(|| say(line));
+        self.bar.suspend(|| say!("{line}"));
     }
 
     fn start(&mut self, file: &str, total_bytes: u64, done_bytes: u64) {
@@ -124,14 +127,14 @@ impl Display {
         self.bar.set_position(done_bytes);
         // What an earlier pull left says nothing of the speed of this one.
         self.bar.reset_eta();
-        self.bar
-            .set_message(file.rsplit('/').next().unwrap_or(file).to_owned());
+        let name = file.rsplit('/').next().unwrap_or(file);
+        self.bar.set_message(one_line(name).into_owned());
         if self.plain {
             let resumed = match done_bytes {
                 0 => String::new(),
                 _ => format!(", {} of it here already", DecimalBytes(done_bytes)),
             };
-            say(&format!("{file}: {}{resumed}", DecimalBytes(total_bytes)));
+            say!("{file}: {}{resumed}", DecimalBytes(total_bytes));
             self.told = Instant::now();
         } else {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
@@ -142,7 +145,7 @@ impl Display {
         self.bar.set_position(done_bytes);
         if self.plain && self.told.elapsed() >= PLAIN_INTERVAL {
             self.told = Instant::now();
-            say(&self.position());
+            say!("{}", self.position());
         }
     }
 
@@ -168,8 +171,12 @@ impl Progress for Display {
             }
             Event::Advanced { done_bytes } => self.advance(done_bytes),
             Event::Retrying { reason } => self.say(&format!("trying again: {reason}")),
-            Event::Finished if self.plain => say(&self.position()),
-            _ => {}
+            Event::Finished if self.plain => say!("{}", self.position()),
+            event => {
+                if let Some(warning) = warning(&event) {
+                    self.say(&format!("WARNING: {warning}"));
+                }
+            }
         }
     }
 }

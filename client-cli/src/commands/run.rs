@@ -2,28 +2,29 @@
 
 use tandem_client::{Client, Event, GenerateRequest, Message};
 
-use super::input;
+use super::input::Source;
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::{json, startup, summary};
 
 pub(crate) async fn run(args: RunArgs) -> Result<(), Failure> {
-    let request = args.generation.apply(request(&args)?);
+    let source = Source::of(&args.prompt, args.file.as_deref());
+    let request = args.generation.apply(request(&args, source.read()?)?);
     let client = startup::client(&args.generation.target, args.generation.quiet).await?;
-    tokio::select! {
+    let done = tokio::select! {
         done = answer(&client, request, &args) => done,
         // Dropping the call cancels it.
         _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
+    };
+    if done.is_ok() && !args.generation.quiet {
+        // Only now: what is piped in may come later than this command.
+        source.tell_what_was_left();
     }
+    done
 }
 
-fn request(args: &RunArgs) -> Result<GenerateRequest, Failure> {
-    let text = match &args.file {
-        Some(path) => Some(input::file(path)?),
-        None => input::piped()?,
-    };
-    let prompt = input::join(&args.prompt, text);
+fn request(args: &RunArgs, prompt: String) -> Result<GenerateRequest, Failure> {
     if prompt.trim().is_empty() {
         let message =
             "there is no prompt; give it as arguments, with -f FILE, or on standard input";
@@ -53,7 +54,7 @@ async fn answer(client: &Client, request: GenerateRequest, args: &RunArgs) -> Re
         match event? {
             Event::Chunk(chunk) if args.json => output.json(&json::chunk(&chunk))?,
             Event::Chunk(chunk) => {
-                output.text(&chunk.text)?;
+                output.answer(&chunk.text)?;
                 ends_line = chunk
                     .text
                     .chars()
@@ -67,7 +68,7 @@ async fn answer(client: &Client, request: GenerateRequest, args: &RunArgs) -> Re
                     output.text("\n")?;
                 }
                 if !args.generation.quiet {
-                    eprintln!("{}", summary::line(&complete));
+                    say!("{}", summary::line(&complete));
                 }
             }
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tandem_client::{Client, Health, Paths, Retry};
-use tandem_launchd::{Installed, Logs, Manager, Service, ServiceError};
+use tandem_launchd::{Installed, Logs, Manager, Service, ServiceError, State};
 
 use super::{daemon, logs};
 use crate::args::{InstallArgs, LogsArgs, ServiceCommand, ServiceStatusArgs};
@@ -28,6 +28,8 @@ const VARIABLES: [&str; 11] = [
 ];
 /// How long a daemon that is not the service's may take to finish its requests.
 const TAKE_OVER: Duration = Duration::from_secs(60);
+/// How long a daemon may take to say which process it is.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(command: ServiceCommand) -> Result<(), Failure> {
     let manager = &*tandem_launchd::native()?;
@@ -35,7 +37,7 @@ pub(crate) async fn run(command: ServiceCommand) -> Result<(), Failure> {
         ServiceCommand::Install(args) => install(manager, &args).await,
         ServiceCommand::Uninstall => {
             let was_there = manager.uninstall()?;
-            eprintln!(
+            say!(
                 "{}",
                 if was_there {
                     "the service is removed; models, settings and logs are still there"
@@ -47,13 +49,13 @@ pub(crate) async fn run(command: ServiceCommand) -> Result<(), Failure> {
         }
         ServiceCommand::Start => {
             let paths = Paths::from_env()?;
-            take_over(manager, &paths).await?;
-            manager.start()?;
+            check_installed(manager)?;
+            replacing(manager, &paths, || manager.start()).await?;
             confirm(manager, &paths).await
         }
         ServiceCommand::Stop => {
             let ran = manager.stop()?;
-            eprintln!(
+            say!(
                 "{}",
                 if ran {
                     "the service has stopped; it listens again after `tandem service start` or the next login"
@@ -65,11 +67,11 @@ pub(crate) async fn run(command: ServiceCommand) -> Result<(), Failure> {
         }
         ServiceCommand::Restart => {
             let paths = Paths::from_env()?;
-            take_over(manager, &paths).await?;
-            manager.restart()?;
+            check_installed(manager)?;
+            replacing(manager, &paths, || manager.restart()).await?;
             confirm(manager, &paths).await
         }
-        ServiceCommand::Status(args) => status(manager, &args),
+        ServiceCommand::Status(args) => status(manager, &args).await,
         ServiceCommand::Logs(args) => show_logs(manager, args).await,
     }
 }
@@ -80,18 +82,19 @@ async fn install(manager: &dyn Manager, args: &InstallArgs) -> Result<(), Failur
     if args.print {
         let mut output = Output::new();
         for file in manager.files(&service)? {
-            eprintln!("{}:", file.path.display());
+            say!("{}:", file.path.display());
             output.text(&file.content)?;
         }
         return Ok(());
     }
+    // Everything that can be known beforehand comes before the daemon that serves has to go.
+    manager.check(&service)?;
     if !args.no_fetch {
         startup::ensure_models(&paths, false)?;
     }
-    take_over(manager, &paths).await?;
-    match manager.install(&service)? {
-        Installed::Already => eprintln!("the service is installed already, and up to date"),
-        Installed::Now => eprintln!(
+    match replacing(manager, &paths, || manager.install(&service)).await? {
+        Installed::Already => say!("the service is installed already, and up to date"),
+        Installed::Now => say!(
             "the service is installed: the system listens on {} and starts the daemon when it is needed",
             paths.socket.display()
         ),
@@ -118,32 +121,62 @@ fn describe(paths: &Paths) -> Result<Service, Failure> {
     Ok(service)
 }
 
-/// Ends a daemon that holds the socket and is not the service's.
-async fn take_over(manager: &dyn Manager, paths: &Paths) -> Result<(), Failure> {
+/// Says whether there is a service to start.
+fn check_installed(manager: &dyn Manager) -> Result<(), ServiceError> {
+    manager.available()?;
+    manager.program().map(drop)
+}
+
+/// Has the manager take the place of a daemon in the background, which comes back where the manager fails all the same.
+async fn replacing<T>(
+    manager: &dyn Manager,
+    paths: &Paths,
+    act: impl FnOnce() -> Result<T, ServiceError>,
+) -> Result<T, Failure> {
+    let ended = take_over(manager, paths).await?;
+    let failed = match act() {
+        Ok(done) => return Ok(done),
+        Err(failed) => failed,
+    };
+    if ended {
+        let client = Client::new(&paths.socket)?;
+        match startup::start(&client, paths, false).await {
+            Ok(_) => say!("the daemon runs in the background again"),
+            Err(failure) => {
+                say!("tandem: the daemon does not come back in the background: {failure}");
+            }
+        }
+    }
+    Err(failed.into())
+}
+
+/// Ends a daemon that holds the socket and is not the service's; says whether there was one.
+async fn take_over(manager: &dyn Manager, paths: &Paths) -> Result<bool, Failure> {
     let state = manager.state()?;
     // Where the manager listens and nothing runs, asking would start the daemon.
     if state.loaded && state.pid.is_none() {
-        return Ok(());
+        return Ok(false);
     }
     let client = Client::new(&paths.socket)?.with_retry(Retry::never());
     let pid = match client.status().await {
         Ok(status) => status.pid,
-        Err(error) if error.is_unavailable() => return Ok(()),
+        Err(error) if error.is_unavailable() => return Ok(false),
         Err(error) => return Err(error.into()),
     };
-    if state.pid != Some(pid) {
-        daemon::end(pid, TAKE_OVER).await?;
-        eprintln!("the daemon that ran in the background (process {pid}) has ended");
+    if state.pid == Some(pid) {
+        return Ok(false);
     }
-    Ok(())
+    daemon::end(pid, TAKE_OVER).await?;
+    say!("the daemon that ran in the background (process {pid}) has ended");
+    Ok(true)
 }
 
 /// Says that the daemon answers, or how it ended.
 async fn confirm(manager: &dyn Manager, paths: &Paths) -> Result<(), Failure> {
     let socket = paths.socket.display();
     match Client::new(&paths.socket)?.health().await {
-        Ok(Health::Serving) => eprintln!("the daemon serves on {socket}"),
-        Ok(Health::NotServing) => eprintln!(
+        Ok(Health::Serving) => say!("the daemon serves on {socket}"),
+        Ok(Health::NotServing) => say!(
             "the daemon answers on {socket} and loads its models; `tandem status` shows how far it is"
         ),
         Err(source) => {
@@ -154,37 +187,103 @@ async fn confirm(manager: &dyn Manager, paths: &Paths) -> Result<(), Failure> {
     Ok(())
 }
 
-fn status(manager: &dyn Manager, args: &ServiceStatusArgs) -> Result<(), Failure> {
+/// What answers on the socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answers {
+    /// Nobody was asked, because that would start the daemon.
+    Unasked,
+    Nobody,
+    /// A daemon with this process id.
+    Daemon(u32),
+    /// Something that says nothing in time, or not what a daemon would.
+    Something,
+}
+
+async fn answers(state: &State, paths: &Paths) -> Result<Answers, Failure> {
+    if state.loaded && state.pid.is_none() {
+        return Ok(Answers::Unasked);
+    }
+    let client = Client::new(&paths.socket)?.with_retry(Retry::never());
+    Ok(
+        match tokio::time::timeout(PATIENCE, client.status()).await {
+            Ok(Ok(status)) => Answers::Daemon(status.pid),
+            Ok(Err(error)) if error.is_unavailable() => Answers::Nobody,
+            Ok(Err(_)) | Err(_) => Answers::Something,
+        },
+    )
+}
+
+/// Says whether a daemon runs, and whose.
+fn runs(service: Option<u32>, answers: Answers) -> String {
+    match (service, answers) {
+        (Some(pid), Answers::Daemon(answering)) if pid == answering => {
+            format!("runs as process {pid}")
+        }
+        (Some(pid), Answers::Daemon(other)) => format!(
+            "runs as process {pid}; process {other}, which is not the service's, answers on the socket"
+        ),
+        (Some(pid), Answers::Unasked) => format!("runs as process {pid}"),
+        (Some(pid), _) => format!("runs as process {pid}, and does not answer"),
+        (None, Answers::Daemon(pid)) => {
+            format!("serves as process {pid}, started in the background and not by the service")
+        }
+        (None, Answers::Something) => {
+            "not the service's; something listens on the socket, but does not answer".to_owned()
+        }
+        (None, Answers::Unasked | Answers::Nobody) => "does not run".to_owned(),
+    }
+}
+
+async fn status(manager: &dyn Manager, args: &ServiceStatusArgs) -> Result<(), Failure> {
     let paths = Paths::from_env()?;
-    let state = manager.state()?;
+    let asked = manager.available().and_then(|()| manager.state());
+    // Whether a daemon serves is known without a manager, too.
+    let (state, problem) = match asked {
+        Ok(state) => (state, None),
+        Err(problem) => (State::default(), Some(problem)),
+    };
+    let answers = answers(&state, &paths).await?;
     let mut output = Output::new();
     if args.json {
-        return output.json(&json!({
-            "installed": state.installed,
-            "listening": state.loaded,
+        let known = problem.is_none();
+        output.json(&json!({
+            "installed": known.then_some(state.installed),
+            "listening": known.then_some(state.loaded),
             "pid": state.pid,
+            "serving_pid": match answers {
+                Answers::Daemon(pid) => Some(pid),
+                _ => None,
+            },
             "last_end": state.last_end,
             "socket_path": paths.socket,
-        }));
+        }))?;
+    } else {
+        output.text(&table(&state, problem.is_none(), answers, &paths))?;
     }
-    let files = match (state.installed, state.loaded) {
-        (true, _) => "installed",
-        (false, true) => "loaded, but its files are gone; `tandem service install` writes them",
-        (false, false) => "not installed",
+    problem.map_or(Ok(()), |problem| Err(problem.into()))
+}
+
+fn table(state: &State, known: bool, answers: Answers, paths: &Paths) -> String {
+    let files = match (known, state.installed, state.loaded) {
+        (false, ..) => "unknown, because there is no service manager to ask",
+        (true, true, _) => "installed",
+        (true, false, true) => {
+            "loaded, but its files are gone; `tandem service install` writes them"
+        }
+        (true, false, false) => "not installed",
     };
-    let listens = match state.loaded {
-        true => format!("the system listens on {}", paths.socket.display()),
-        false => "the system does not listen".to_owned(),
+    let socket = paths.socket.display();
+    let listens = match (state.loaded, answers) {
+        (true, _) => format!("the system listens on {socket}"),
+        (false, Answers::Daemon(_)) => format!("the daemon itself listens on {socket}"),
+        (false, _) => "the system does not listen".to_owned(),
     };
-    let runs = match state.pid {
-        Some(pid) => format!("runs as process {pid}"),
-        None => "does not run".to_owned(),
-    };
+    let runs = runs(state.pid, answers);
     let mut text = format!("service  {files}\nsocket   {listens}\ndaemon   {runs}\n");
     if !state.last_end.is_empty() {
         text.push_str(&format!("last end {}\n", state.last_end));
     }
-    output.text(&text)
+    text
 }
 
 async fn show_logs(manager: &dyn Manager, args: LogsArgs) -> Result<(), Failure> {
@@ -203,5 +302,20 @@ async fn show_logs(manager: &dyn Manager, args: LogsArgs) -> Result<(), Failure>
                 false => Err(Failure::Tool { program, status }),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_daemon_that_serves_is_never_said_not_to_run() {
+        assert_eq!(runs(None, Answers::Nobody), "does not run");
+        assert_eq!(runs(Some(7), Answers::Daemon(7)), "runs as process 7");
+        assert!(runs(None, Answers::Daemon(7)).contains("serves as process 7"));
+        assert!(runs(Some(7), Answers::Daemon(8)).contains("process 8"));
+        assert!(runs(Some(7), Answers::Something).contains("does not answer"));
+        assert!(!runs(None, Answers::Something).contains("does not run"));
     }
 }

@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use crate::json;
 use crate::output::Output;
 use crate::summary::{age, bytes, clock, load_percent, load_stage, milliseconds};
+use crate::visible::one_line;
 
 pub(crate) async fn run(args: StatusArgs) -> Result<(), Failure> {
     let client = Client::from_env()?.with_retry(Retry::never());
@@ -210,6 +211,7 @@ fn add_pair(text: &mut String, pair: &PairStatus) {
 }
 
 fn row(text: &mut String, name: &str, value: &str) {
+    let value = one_line(value);
     writeln!(text, "{name:<12} {value}").expect("writing to a String does not fail");
 }
 

@@ -1,6 +1,5 @@
 //! `tandem tokenize`: text as token ids, and conversations as prompts.
 
-use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -9,7 +8,7 @@ use tandem_client::v1::{ChatInput, ChatMessage, TokenizeRequest, TokenizeRespons
 use super::input;
 use crate::args::TokenizeArgs;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, json_text};
 use crate::{json, startup};
 
 pub(crate) async fn run(args: TokenizeArgs) -> Result<(), Failure> {
@@ -22,8 +21,7 @@ pub(crate) async fn run(args: TokenizeArgs) -> Result<(), Failure> {
         return output.json(&json::tokens(&answer));
     }
     if chat {
-        let rendered = shown(&answer.rendered, io::stdout().is_terminal());
-        output.line(&format!("{rendered}\n"))?;
+        output.answer(&format!("{}\n\n", answer.rendered.trim_end_matches('\n')))?;
     }
     if args.pieces {
         return output.text(&pieces(&answer));
@@ -102,24 +100,13 @@ fn parse(text: &str) -> Result<Vec<ChatMessage>, String> {
 fn pieces(answer: &TokenizeResponse) -> String {
     let tokens = answer.token_ids.iter().zip(&answer.pieces);
     tokens
-        .map(|(id, piece)| format!("{id}\t{}\n", json!(String::from_utf8_lossy(piece))))
+        .map(|(id, piece)| {
+            format!(
+                "{id}\t{}\n",
+                json_text(&json!(String::from_utf8_lossy(piece)))
+            )
+        })
         .collect()
-}
-
-/// What a template wrote, for a terminal: templates come with models, and a terminal obeys control characters.
-fn shown(rendered: &str, terminal: bool) -> String {
-    if !terminal {
-        return rendered.to_owned();
-    }
-    let mut out = String::with_capacity(rendered.len());
-    for letter in rendered.chars() {
-        match letter {
-            '\n' | '\t' => out.push(letter),
-            letter if letter.is_control() => out.extend(letter.escape_default()),
-            letter => out.push(letter),
-        }
-    }
-    out
 }
 
 #[cfg(test)]
@@ -149,12 +136,5 @@ mod tests {
             let problem = parse(text).expect_err("no conversation");
             assert!(problem.contains(part), "{problem}");
         }
-    }
-
-    #[test]
-    fn a_template_says_nothing_to_the_terminal() {
-        let hostile = "a\u{1b}]0;pwn\u{7}\nb\u{9b}c\r";
-        assert_eq!(shown(hostile, true), "a\\u{1b}]0;pwn\\u{7}\nb\\u{9b}c\\r");
-        assert_eq!(shown(hostile, false), hostile);
     }
 }

@@ -92,7 +92,7 @@ impl World {
 
     pub fn request(&self) -> v1::GenerateRequest {
         self.requests
-            .recv_timeout(Duration::from_secs(5))
+            .recv_timeout(Duration::from_secs(120))
             .expect("a request was made")
     }
 }

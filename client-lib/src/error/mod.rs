@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::launch::LaunchError;
-use crate::{PathsError, v1};
+use crate::{PathsError, UntrustedSocket, v1};
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +23,9 @@ pub enum Error {
         /// What the system said.
         reason: String,
     },
+    /// The socket is not ours, or who listens is not.
+    #[error(transparent)]
+    UntrustedSocket(#[from] UntrustedSocket),
     /// The connection ended in the middle of a call.
     #[error("the connection to the daemon broke ({reason}); it may have ended or been restarted")]
     ConnectionLost {
@@ -46,10 +49,7 @@ pub enum Error {
         retry_after: Option<Duration>,
     },
     /// Prompt and output do not fit the context of the target.
-    #[error(
-        "the prompt has {prompt_tokens} tokens, which leaves no room for {max_tokens} generated tokens in the context \
-         of {context_length} tokens; shorten the prompt or ask for fewer tokens"
-    )]
+    #[error("{}", overflow(*prompt_tokens, *max_tokens, *context_length))]
     ContextOverflow {
         /// Tokens of the prompt.
         prompt_tokens: u64,
@@ -80,7 +80,15 @@ pub enum Error {
         /// What the daemon said.
         message: String,
     },
-    /// The pair cannot serve this request until a person changes something, such as the configuration.
+    /// The pair could not be loaded, and will not be until a person changes the configuration or a file.
+    #[error("{message}")]
+    PairNotLoaded {
+        /// The name of the pair.
+        pair: String,
+        /// What the daemon said.
+        message: String,
+    },
+    /// The pair cannot serve this request, such as chat messages for a model without a chat template.
     #[error("{message}")]
     PairUnusable {
         /// What the daemon said.
@@ -172,7 +180,16 @@ impl Error {
 
     pub(crate) fn deadline(limit: Duration) -> Self {
         Self::DeadlineExceeded {
-            message: format!("no complete answer within {:.1} s", limit.as_secs_f64()),
+            message: format!("no complete answer within {}", time(limit)),
+        }
+    }
+
+    /// Says of a deadline that passed how long it was given: what was left of it when the call was made, which is what the daemon
+    /// saw, nobody asked for.
+    pub(crate) fn of_limit(self, limit: Duration) -> Self {
+        match self {
+            Self::DeadlineExceeded { .. } => Self::deadline(limit),
+            error => error,
         }
     }
 }
@@ -183,8 +200,64 @@ pub(crate) fn load_failure(pair: &v1::PairInfo) -> Option<String> {
     (idle && !pair.error.is_empty()).then(|| pair.error.clone())
 }
 
+/// Writes a time as somebody would give it.
+fn time(limit: Duration) -> String {
+    if limit < Duration::from_secs(1) {
+        return format!("{} ms", limit.as_secs_f64() * 1e3);
+    }
+    format!("{} s", limit.as_secs_f64())
+}
+
+/// A request for one token is what a prompt that fills the context comes to, whether one was asked for or none.
+fn overflow(prompt_tokens: u64, max_tokens: u64, context_length: u64) -> String {
+    if prompt_tokens >= context_length || max_tokens <= 1 {
+        return format!(
+            "the prompt has {prompt_tokens} tokens, which leaves no room for an answer in the context of {context_length} \
+             tokens; shorten the prompt"
+        );
+    }
+    format!(
+        "the prompt has {prompt_tokens} tokens, which leaves no room for {max_tokens} generated tokens in the context of \
+         {context_length} tokens; shorten the prompt or ask for fewer tokens"
+    )
+}
+
 fn hint(retry_after: Option<Duration>) -> String {
     retry_after.map_or_else(String::new, |pause| {
         format!("; try again in {:.1} s", pause.as_secs_f64())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_said_as_it_was_given() {
+        for (given, said) in [
+            (50, "50 ms"),
+            (100, "100 ms"),
+            (1500, "1.5 s"),
+            (90_000, "90 s"),
+        ] {
+            let limit = Duration::from_millis(given);
+            let late = Error::DeadlineExceeded {
+                message: "the request's deadline of 99 ms passed".to_owned(),
+            };
+            let error = late.of_limit(limit).to_string();
+            assert!(error.ends_with(&format!("within {said}")), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_tokens_that_were_asked_for_are_spoken_of() {
+        for (prompt_tokens, max_tokens) in [(8192, 1), (9000, 1), (9000, 64)] {
+            let said = overflow(prompt_tokens, max_tokens, 8192);
+            assert!(
+                said.contains("no room for an answer") && !said.contains("generated"),
+                "{said}"
+            );
+        }
+        assert!(overflow(8000, 500, 8192).contains("500 generated tokens"));
+    }
 }

@@ -8,6 +8,7 @@ use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
 use super::{Error, FieldError};
+use crate::UntrustedSocket;
 
 impl Error {
     /// Reads a status and its `google.rpc` details; `socket` is named where nothing answered.
@@ -43,6 +44,15 @@ impl Error {
                 Self::SpeculationUnavailable { message }
             }
             (Code::FailedPrecondition, "RELOAD_FAILED") => Self::ReloadFailed { message },
+            (Code::FailedPrecondition, "PAIR_NOT_LOADED") => {
+                let pair = details
+                    .error_info()
+                    .and_then(|info| info.metadata.get("pair"));
+                Self::PairNotLoaded {
+                    pair: pair.cloned().unwrap_or_default(),
+                    message,
+                }
+            }
             (Code::FailedPrecondition, _) => Self::PairUnusable { message },
             (Code::PermissionDenied, _) => Self::PermissionDenied { message },
             (Code::DeadlineExceeded, _) => Self::DeadlineExceeded { message },
@@ -60,6 +70,9 @@ fn from_transport(status: &Status, socket: &Path) -> Option<Error> {
         next = cause.source();
     }
     let root = causes.last()?;
+    if let Some(untrusted) = root.downcast_ref::<UntrustedSocket>() {
+        return Some(untrusted.clone().into());
+    }
     if causes
         .iter()
         .any(|cause| cause.is::<tonic::TimeoutExpired>())

@@ -95,6 +95,7 @@ fn run(engine: &mut Engine, requests: Vec<Request>, explained: bool) -> Fallible
                     times.entry(id).or_default().0.get_or_insert(now);
                     texts.entry(id).or_default().extend(token_ids);
                 }
+                Output::Failed { error, .. } => return Err(error.into()),
                 Output::Finished { id, stats, .. } => {
                     let (first, seconds) = times.entry(id).or_default();
                     *seconds = first.map_or(0.0, |first| (now - first).as_secs_f64());

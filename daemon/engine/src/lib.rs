@@ -24,5 +24,6 @@ pub mod tokenizer;
 pub mod verify;
 
 pub use request::{
-    FinishReason, Output, Request, RequestStats, SequenceId, StopConditions, TokenId,
+    FinishReason, Output, Request, RequestFailure, RequestStats, SequenceId, StopConditions,
+    TokenId,
 };

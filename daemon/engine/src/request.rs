@@ -102,6 +102,13 @@ pub enum Output {
         /// Of each token, where the request asks for them.
         logprobs: Vec<TokenLogprobs>,
     },
+    /// The request failed, and no other for that; nothing more follows for it.
+    Failed {
+        /// Whose.
+        id: SequenceId,
+        /// Why.
+        error: RequestFailure,
+    },
     /// The request ended; nothing more follows for it.
     Finished {
         /// Whose.
@@ -110,6 +117,20 @@ pub enum Output {
         reason: FinishReason,
         /// What it cost and what speculation did for it.
         stats: RequestStats,
+    },
+}
+
+/// Why a request failed while others go on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestFailure {
+    /// What the target computed is no number.
+    #[error(
+        "the target's logits for the token at position {position} have no finite maximum: some of its weights are too large for \
+         it, or the device computes wrongly; pull the model again or choose another file, and see what `tandem doctor` says"
+    )]
+    NoFiniteLogits {
+        /// Index of the token that could not be chosen, prompt included, from 0.
+        position: usize,
     },
 }
 

@@ -16,6 +16,8 @@ pub(crate) struct Sequence {
     pub(crate) request: Request,
     /// Prompt and committed tokens.
     pub(crate) tokens: Vec<TokenId>,
+    /// The largest of them.
+    pub(crate) largest: TokenId,
     /// Tokens that may be generated in all.
     pub(crate) max_tokens: usize,
     pub(crate) sampler: Sampler,
@@ -54,6 +56,7 @@ impl Sequence {
         tokens.extend_from_slice(&request.prompt);
         Self {
             id,
+            largest: request.prompt.iter().copied().max().unwrap_or(0),
             tokens,
             max_tokens,
             sampler: Sampler::new(request.sampling.clone(), &request.prompt, request.entropy),
@@ -88,6 +91,7 @@ impl Sequence {
         };
         for token in chosen {
             self.tokens.push(token);
+            self.largest = self.largest.max(token);
             self.sampler.commit(token);
             self.stats.completion_tokens += 1;
             commit.token_ids.push(token);

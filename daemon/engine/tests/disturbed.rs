@@ -151,6 +151,7 @@ fn step(engine: &mut Engine, clock: &dyn Fn() -> Instant, heard: &mut Heard) {
             Output::Tokens { id, token_ids, .. } => {
                 heard.tokens.entry(id).or_default().extend(token_ids);
             }
+            Output::Failed { id, error } => panic!("{id:?} failed: {error}"),
             Output::Finished { id, reason, .. } => {
                 assert!(heard.ends.insert(id, reason).is_none(), "it ends once");
             }

@@ -71,7 +71,8 @@ impl RepoCache {
     ) -> io::Result<PathBuf> {
         let link = self.snapshot(commit).join(file);
         let up = "../".repeat(2 + file.matches('/').count());
-        put(&link, |at| symlink(format!("{up}blobs/{etag}"), at))?;
+        let blob = self.blob(etag);
+        put(&link, |at| appear(&blob, &format!("{up}blobs/{etag}"), at))?;
         if revision != commit {
             put(&self.root.join("refs").join(revision), |at| {
                 fs::write(at, commit)
@@ -82,6 +83,18 @@ impl RepoCache {
 
     fn snapshot(&self, commit: &str) -> PathBuf {
         self.root.join("snapshots").join(commit)
+    }
+}
+
+/// Makes `blob` appear at `at`: by a link, else by another name of the same file, else as a copy. Disks that know no links have the
+/// other layout of `huggingface_hub`.
+fn appear(blob: &Path, target: &str, at: &Path) -> io::Result<()> {
+    match symlink(target, at) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => fs::hard_link(blob, at)
+            .or_else(|_| fs::copy(blob, at).map(drop))
+            // What was tried first says more.
+            .map_err(|_| error),
+        done => done,
     }
 }
 

@@ -22,6 +22,7 @@ pub(crate) struct Download<'a> {
     pub(crate) repo: &'a str,
     pub(crate) file: &'a str,
     pub(crate) remote: &'a RemoteFile,
+    pub(crate) patience: Duration,
 }
 
 impl Download<'_> {
@@ -79,21 +80,18 @@ impl Download<'_> {
             let Err(reason) = self.receive(&mut part, progress) else {
                 continue;
             };
-            let transient = match &reason {
-                FetchError::Unreachable { .. } | FetchError::Interrupted { .. } => true,
-                FetchError::Status { status } => *status == 429 || *status >= 500,
-                _ => false,
-            };
             fruitless = if part.len_bytes() > before {
                 1
             } else {
                 fruitless + 1
             };
-            if !transient || fruitless >= MAX_FRUITLESS {
+            let usual = FIRST_PAUSE * 2_u32.pow(fruitless.min(8) - 1);
+            let pause = reason.pause(usual, self.patience);
+            let Some(pause) = pause.filter(|_| fruitless < MAX_FRUITLESS) else {
                 return Err(reason);
-            }
+            };
             progress.event(Event::Retrying { reason: &reason });
-            thread::sleep(FIRST_PAUSE * 2_u32.pow(fruitless - 1));
+            thread::sleep(pause);
         }
         Ok(part)
     }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use thiserror::Error;
 
@@ -76,6 +77,13 @@ pub struct Attempt {
     pub error: FetchError,
 }
 
+fn later(retry_after: Option<Duration>) -> String {
+    retry_after.map_or_else(
+        || "later".to_owned(),
+        |pause| format!("in {} s", pause.as_secs()),
+    )
+}
+
 fn lines(attempts: &[Attempt]) -> String {
     attempts
         .iter()
@@ -90,6 +98,15 @@ pub enum FetchError {
     /// `HF_HUB_OFFLINE` forbids asking.
     #[error("not asked, since HF_HUB_OFFLINE is set")]
     Offline,
+    /// The proxy that the environment names cannot be used.
+    #[error(
+        "the proxy `{proxy}` is no address that can be used; correct HTTPS_PROXY, or write \
+         http://host:port or socks5h://host:port"
+    )]
+    BadProxy {
+        /// The proxy, without user and password.
+        proxy: String,
+    },
     /// No connection came about, or it broke before an answer.
     #[error("cannot be reached: {reason}")]
     Unreachable {
@@ -117,10 +134,12 @@ pub enum FetchError {
         sent_token: bool,
     },
     /// The server answered with another error.
-    #[error("answered with HTTP status {status}; try again later")]
+    #[error("answered with HTTP status {status}; try again {}", later(*.retry_after))]
     Status {
         /// The HTTP status.
         status: u16,
+        /// When it asks to be asked again.
+        retry_after: Option<Duration>,
     },
     /// The server's answer is not that of a model hub.
     #[error("gave an answer that cannot be used: {what}")]
@@ -196,12 +215,40 @@ impl FetchError {
         }
     }
 
-    /// Whether the hub could not be asked, so that what was fetched earlier is the best there is.
-    pub(crate) fn is_absence(&self) -> bool {
-        matches!(
-            self,
-            Self::Offline | Self::Unreachable { .. } | Self::Status { .. }
-        )
+    /// Whether what was fetched earlier is the best there is: nobody could be asked, or whoever was asked did not say what there
+    /// is. An answer that says it, and a fault of this machine, stand.
+    pub(crate) fn leaves_the_kept_file(&self) -> bool {
+        match self {
+            Self::Offline
+            | Self::BadProxy { .. }
+            | Self::Unreachable { .. }
+            | Self::NotFound { .. }
+            | Self::Refused { .. }
+            | Self::Status { .. }
+            | Self::BadAnswer { .. }
+            | Self::Interrupted { .. } => true,
+            Self::Choice(_)
+            | Self::Checksum { .. }
+            | Self::DiskFull { .. }
+            | Self::Io { .. }
+            | Self::Pip { .. } => false,
+        }
+    }
+
+    /// Returns how long to wait where the same question may be answered a little later; `usual` where the server does not say. A
+    /// server cannot make anybody wait for longer than `patience`.
+    pub(crate) fn pause(&self, usual: Duration, patience: Duration) -> Option<Duration> {
+        match self {
+            Self::Unreachable { .. } | Self::Interrupted { .. } => Some(usual),
+            Self::Status {
+                status: 408 | 425 | 429 | 500..,
+                retry_after,
+            } => {
+                let pause = retry_after.unwrap_or(usual).max(usual);
+                Some(pause).filter(|pause| *pause <= patience)
+            }
+            _ => None,
+        }
     }
 
     /// Whether this machine is at fault, so that another source would fail as well.

@@ -10,7 +10,7 @@ use ureq::http::Response;
 use ureq::{Agent, Body};
 
 use crate::reference::is_relative;
-use crate::{FetchError, StoreOptions};
+use crate::{FetchError, StoreOptions, proxy};
 
 /// What is escaped in one component of an address.
 const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
@@ -59,11 +59,18 @@ pub(crate) struct Remainder {
 }
 
 impl<'a> Hub<'a> {
-    pub(crate) fn new(options: &'a StoreOptions) -> Result<Self, FetchError> {
+    /// Asks with this token, or as nobody.
+    pub(crate) fn new(
+        options: &'a StoreOptions,
+        token: Option<&'a str>,
+    ) -> Result<Self, FetchError> {
         if options.offline {
             return Err(FetchError::Offline);
         }
+        let proxy = options.proxy.as_deref();
+        let proxy = proxy.map(|url| proxy::build(url, &options.no_proxy));
         let agent = Agent::config_builder()
+            .proxy(proxy.transpose()?)
             .http_status_as_error(false)
             .redirect_auth_headers(RedirectAuthHeaders::SameHost)
             .timeout_resolve(Some(CONNECT_TIMEOUT))
@@ -76,7 +83,7 @@ impl<'a> Hub<'a> {
         Ok(Self {
             agent,
             endpoint: &options.endpoint,
-            token: options.token.as_deref(),
+            token,
         })
     }
 
@@ -204,7 +211,10 @@ impl<'a> Hub<'a> {
                 sent_token: self.token.is_some(),
             }),
             404 => Err(FetchError::NotFound { what: what() }),
-            status => Err(FetchError::Status { status }),
+            status => Err(FetchError::Status {
+                status,
+                retry_after: retry_after(response),
+            }),
         }
     }
 }
@@ -235,6 +245,12 @@ fn remote_file(response: &Response<Body>) -> Result<RemoteFile, FetchError> {
         etag: etag.to_ascii_lowercase(),
         size_bytes,
     })
+}
+
+/// When the server asks to be asked again, where it says so in seconds.
+fn retry_after(response: &Response<Body>) -> Option<Duration> {
+    let seconds = header(response, "retry-after")?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
 }
 
 fn header<'r>(response: &'r Response<Body>, name: &str) -> Option<&'r str> {

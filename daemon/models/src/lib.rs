@@ -24,6 +24,7 @@ mod part;
 mod pinned;
 mod pip;
 mod progress;
+mod proxy;
 mod pull;
 mod reference;
 mod select;

@@ -39,7 +39,19 @@ pub enum Event<'a> {
         /// Bytes of the file on this machine by now. It falls when a file has to start afresh.
         done_bytes: u64,
     },
-    /// The connection was lost, or what was left of an earlier pull was of no use; the pull goes
+    /// The token was refused, and the same is asked for without it.
+    TokenRefused {
+        /// What the hub said.
+        reason: &'a FetchError,
+    },
+    /// The hub did not say what there is now, and the file that was fetched earlier is taken.
+    Kept {
+        /// The file.
+        path: &'a Path,
+        /// Why it could not be asked for.
+        reason: &'a FetchError,
+    },
+    /// The connection was lost, the server asked for patience, or what was left of an earlier pull was of no use; the pull goes
     /// on.
     Retrying {
         /// What went wrong.

@@ -2,6 +2,8 @@
 //! default target the Python package.
 
 use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
 
 use crate::cache::RepoCache;
 use crate::download::{Download, has_size};
@@ -12,6 +14,13 @@ use crate::pinned::{Pinned, pinned};
 use crate::{
     Event, FetchError, HubRef, Pick, Progress, PullError, StoreOptions, lock, pip, select,
 };
+
+/// Before a hub that is busy is asked again.
+const PAUSES: [Duration; 3] = [
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+];
 
 /// One pull: what is wanted, and where it goes.
 pub(crate) struct Pull<'a> {
@@ -47,9 +56,19 @@ impl<'a> Pull<'a> {
         }
         let name = format!("Hugging Face hub ({})", self.options.endpoint);
         progress.event(Event::Source { name: &name });
-        let error = match (self.fetch_from_hub(progress), found) {
+        // With a file at hand, nobody has to wait for a hub that is busy.
+        let error = match (self.fetch_from_hub(found.is_none(), progress), found) {
             (Ok(path), _) => return Ok(path),
-            (Err(error), Some(path)) if error.is_absence() => return Ok(path),
+            (Err(reason), Some(path)) if reason.leaves_the_kept_file() => {
+                // Who chose to be offline knows.
+                if !matches!(reason, FetchError::Offline) {
+                    progress.event(Event::Kept {
+                        path: &path,
+                        reason: &reason,
+                    });
+                }
+                return Ok(path);
+            }
             (Err(error), _) => error,
         };
         let mut attempts = Vec::new();
@@ -83,10 +102,43 @@ impl<'a> Pull<'a> {
         })
     }
 
-    fn fetch_from_hub(&self, progress: &mut dyn Progress) -> Result<PathBuf, FetchError> {
+    /// Asks with the token first. One that has expired or lacks a right is refused where nobody would be, so the same is asked for
+    /// again without it.
+    fn fetch_from_hub(
+        &self,
+        patient: bool,
+        progress: &mut dyn Progress,
+    ) -> Result<PathBuf, FetchError> {
+        let token = self.options.token.as_deref();
+        let first = self.fetch_as(token, patient, progress);
+        let Err(
+            reason @ FetchError::Refused {
+                sent_token: true, ..
+            },
+        ) = first
+        else {
+            return first;
+        };
+        progress.event(Event::TokenRefused { reason: &reason });
+        match self.fetch_as(None, patient, progress) {
+            // What is hidden from everybody is told by what was said to the token.
+            Err(FetchError::Refused { .. } | FetchError::NotFound { .. }) => Err(reason),
+            second => second,
+        }
+    }
+
+    fn fetch_as(
+        &self,
+        token: Option<&str>,
+        patient: bool,
+        progress: &mut dyn Progress,
+    ) -> Result<PathBuf, FetchError> {
         let (repo, revision) = (self.wanted.repo.as_str(), self.wanted.revision());
-        let hub = Hub::new(self.options)?;
-        let (file, remote) = self.choose(&hub)?;
+        let hub = Hub::new(self.options, token)?;
+        let patience = self.options.patience;
+        // What is asked first is also what a file at hand answers.
+        let asking = if patient { patience } else { Duration::ZERO };
+        let (file, remote) = patiently(asking, progress, || self.choose(&hub))?;
         if let Some(pinned) = self.pinned.filter(|it| it.sha256 != remote.etag) {
             let expected = pinned.sha256.to_owned();
             return Err(FetchError::Checksum {
@@ -101,6 +153,7 @@ impl<'a> Pull<'a> {
             repo,
             file,
             remote: &remote,
+            patience,
         }
         .run(progress)?;
         self.publish(&remote.etag, &remote.commit, file, revision)
@@ -162,6 +215,26 @@ impl<'a> Pull<'a> {
         let link = self.cache.publish(etag, commit, file, revision);
         link.map_err(FetchError::io("link a file in", &self.options.hub_cache))
     }
+}
+
+/// Asks again after each pause, as long as a server that is busy may answer later. One that is not there has had its time.
+fn patiently<T>(
+    patience: Duration,
+    progress: &mut dyn Progress,
+    ask: impl Fn() -> Result<T, FetchError>,
+) -> Result<T, FetchError> {
+    for usual in PAUSES {
+        let reason = match ask() {
+            Err(reason @ FetchError::Status { .. }) => reason,
+            answered => return answered,
+        };
+        let Some(pause) = reason.pause(usual, patience) else {
+            return Err(reason);
+        };
+        progress.event(Event::Retrying { reason: &reason });
+        thread::sleep(pause);
+    }
+    ask()
 }
 
 /// Whether `revision` is a whole commit hash, which means the same file for ever.

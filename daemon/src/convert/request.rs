@@ -17,7 +17,7 @@ use crate::errors;
 /// Most tokens that can be drafted in a step.
 const MAX_DRAFT_LENGTH: u32 = 63;
 /// Most problems that one answer names: it travels in a header, of which clients take some thousand bytes.
-const MAX_VIOLATIONS: usize = 16;
+const MAX_VIOLATIONS: usize = 4;
 /// More than there are drafters.
 const MAX_DRAFT_METHODS: usize = 16;
 const MAX_REQUEST_ID_BYTES: usize = 128;

@@ -8,11 +8,20 @@ use super::count;
 
 /// Writes what speculation did for one request.
 pub(super) fn request_speculation(stats: RequestStats) -> v1::SpeculationStats {
+    let enabled = stats.drafter.is_some();
+    let reason = stats.off_reason.clone().unwrap_or_default();
+    // One field where nothing could draft, another where something did: a reason for being off is no word about being on.
+    let (off_reason, plain_reason) = match enabled {
+        true => (String::new(), reason),
+        false if reason.is_empty() => ("no step was taken".to_owned(), String::new()),
+        false => (reason, String::new()),
+    };
     v1::SpeculationStats {
-        enabled: stats.drafter.is_some(),
+        enabled,
+        off_reason,
+        plain_reason,
         mean_acceptance_length: stats.mean_acceptance_length(),
         bypass_fraction: stats.bypass_fraction(),
-        off_reason: stats.off_reason.unwrap_or_default(),
         drafter: stats.drafter.unwrap_or_default().to_owned(),
         steps: stats.steps,
         drafted_steps: stats.drafted_steps,
@@ -48,6 +57,7 @@ fn costs(stats: &SpeculationStats) -> v1::SpeculationStats {
     v1::SpeculationStats {
         probe_steps: stats.probe_steps,
         forced_bypasses: stats.forced_bypasses,
+        declined_steps: stats.declined_steps,
         draft_seconds: stats.draft_seconds,
         verify_seconds: stats.verify_seconds,
         accept_seconds: stats.accept_seconds,
@@ -156,6 +166,23 @@ mod tests {
         assert_eq!((sent.steps, sent.bypass_fraction), (12, 0.25));
         assert_eq!((sent.drafter.as_str(), sent.enabled), ("self", true));
         assert_eq!((sent.measured_speedup, sent.ledger_seconds), (2.0, -2.0));
+    }
+
+    #[test]
+    fn a_reason_to_be_off_and_being_on_exclude_each_other() {
+        for drafter in [None, Some("lookup")] {
+            for reason in [None, Some("a reason")] {
+                let sent = request_speculation(RequestStats {
+                    drafter,
+                    off_reason: reason.map(str::to_owned),
+                    ..Default::default()
+                });
+                assert_eq!(sent.enabled, sent.off_reason.is_empty(), "{sent:?}");
+                assert!(sent.enabled || sent.plain_reason.is_empty(), "{sent:?}");
+                let said = format!("{}{}", sent.off_reason, sent.plain_reason);
+                assert!(reason.is_none() || said == "a reason", "{sent:?}");
+            }
+        }
     }
 
     #[test]

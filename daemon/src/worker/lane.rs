@@ -237,6 +237,13 @@ impl Lane {
                     live.sink.push(&text, &token_ids, logprobs);
                 }
             }
+            Output::Failed { id, error } => {
+                if let Some(live) = self.live.remove(&id) {
+                    let pair = &self.pair.name;
+                    tracing::warn!(pair = %pair, error = %error, "a request failed");
+                    live.fail(errors::request_failed(pair, &error));
+                }
+            }
             Output::Finished { id, reason, stats } => {
                 if let Some(live) = self.live.remove(&id) {
                     self.resident.prove();

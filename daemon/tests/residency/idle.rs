@@ -1,9 +1,15 @@
 //! Pairs that nobody asks for.
 
+use std::time::{Duration, Instant};
+
+use tandem_proto::v1::generate_response::Response;
 use tandem_proto::v1::{GenerateRequest, Residency};
 use tonic_health::pb::health_check_response::ServingStatus;
 
-use crate::world::{World, begin, eventually, finish, generate, seeded, usual};
+use crate::world::{World, begin, eventually, generate, seeded, usual};
+
+/// How long a pair stays that nobody asks for.
+const STAYS: Duration = Duration::from_millis(50);
 
 async fn until_cold(world: &World) {
     eventually("it is unloaded", async || {
@@ -24,7 +30,7 @@ fn keeping(seconds: f64, request: GenerateRequest) -> GenerateRequest {
 
 #[tokio::test]
 async fn an_idle_pair_is_unloaded_and_loaded_again_by_the_next_request() {
-    let config = format!("{}keep_alive = \"50ms\"\n", usual());
+    let config = format!("{}keep_alive = \"{}ms\"\n", usual(), STAYS.as_millis());
     let world = World::start(&config).await;
     let mut events = world.events().await;
     let mut client = world.client().await;
@@ -46,14 +52,22 @@ async fn an_idle_pair_is_unloaded_and_loaded_again_by_the_next_request() {
         again.complete.timings.unwrap().load.is_some(),
         "it says that it loaded"
     );
-    let running = begin(&mut client, seeded("main", 1, 3000)).await;
-    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    let begun = Instant::now();
+    let mut running = begin(&mut client, seeded("main", 1, 3000)).await;
+    // Longer than an idle pair stays, with tokens all the while.
+    while begun.elapsed() < 4 * STAYS {
+        let next = running.1.message().await.unwrap().expect("it goes on");
+        match next.response.expect("something") {
+            Response::Chunk(chunk) => running.0.extend(chunk.token_ids),
+            Response::Complete(_) => running = begin(&mut client, seeded("main", 1, 3000)).await,
+        }
+    }
     assert_eq!(
         world.info("main").await.residency(),
         Residency::Warm,
         "not under a request"
     );
-    finish(running).await.unwrap();
+    drop(running);
     until_cold(&world).await;
 }
 

@@ -163,7 +163,8 @@ async fn what_is_loaded_while_drafts_are_shed_has_none_until_they_are_back() {
     let plain = generate(&mut client, seeded("main", 1, 60)).await.unwrap();
     assert_eq!(plain.token_ids, expected.token_ids);
     let did = plain.complete.speculation.unwrap();
-    assert!(did.off_reason.contains("memory is short"), "{did:?}");
+    let why = did.off_reason.clone() + &did.plain_reason;
+    assert!(why.contains("memory is short"), "{did:?}");
     let required = tandem_proto::v1::GenerateRequest {
         speculation: Speculation::Required.into(),
         ..seeded("main", 1, 5)
@@ -185,10 +186,12 @@ async fn a_draft_that_cannot_come_back_stays_away_and_the_pair_serves() {
     std::fs::remove_file(world.path("small.gguf")).unwrap();
     world.platform.set_pressure(Pressure::Normal);
     until(&world, MemoryStage::Free).await;
+    // Nothing is hoped for: whether it was tried by now or is tried later, the pair serves.
     tokio::time::sleep(Duration::from_millis(100)).await;
     let answer = generate(&mut client, seeded("main", 1, 60)).await.unwrap();
     assert_eq!(answer.token_ids, expected.token_ids);
-    assert!(!answer.complete.speculation.unwrap().off_reason.is_empty());
+    let did = answer.complete.speculation.unwrap();
+    assert_ne!(did.off_reason.clone() + &did.plain_reason, "", "{did:?}");
 }
 
 #[tokio::test]

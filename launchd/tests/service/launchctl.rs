@@ -295,3 +295,21 @@ fn the_program_is_what_the_agent_says() {
         Some(Path::new("/opt/tandem/bin/tandem"))
     );
 }
+
+#[test]
+fn what_would_fail_is_known_before_anything_makes_room() {
+    let mac = Mac::new();
+    let service = mac.fake.service();
+    mac.launchd.check(&service).unwrap();
+    mac.fake.unset("gui");
+    mac.launchd.check(&service).unwrap();
+    mac.fake.set("no-domain");
+    for result in [mac.launchd.check(&service), mac.launchd.available()] {
+        assert!(
+            matches!(result, Err(ServiceError::NoDomain { .. })),
+            "{result:?}"
+        );
+    }
+    assert_eq!(mac.calls(), [""; 0], "a look changes nothing");
+    assert!(!mac.fake.path("LaunchAgents").exists());
+}

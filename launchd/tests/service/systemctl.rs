@@ -221,3 +221,26 @@ fn the_log_is_the_journals() {
         ]
     );
 }
+
+#[test]
+fn what_would_fail_is_known_before_anything_makes_room() {
+    let linux = Linux::new();
+    let service = linux.fake.service();
+    linux.systemd.check(&service).unwrap();
+    linux.fake.set("no-bus");
+    for result in [linux.systemd.check(&service), linux.systemd.available()] {
+        assert!(
+            matches!(result, Err(ServiceError::NoSession { .. })),
+            "{result:?}"
+        );
+    }
+    linux.fake.unset("no-bus");
+
+    // A file where the units' directory would be.
+    linux.fake.set("user");
+    let result = linux.systemd.check(&service);
+    assert!(matches!(result, Err(ServiceError::Io { .. })), "{result:?}");
+    linux.fake.unset("user");
+    assert_eq!(linux.calls(), [""; 0], "a look changes nothing");
+    assert!(!linux.fake.path("user").exists() && !linux.fake.path("run").exists());
+}

@@ -230,7 +230,7 @@ pub struct SpeculationStats {
     /// Whether a drafter served the request at all. Of pairs: whether anything was drafted.
     #[prost(bool, tag = "1")]
     pub enabled: bool,
-    /// Why not, or why nothing was drafted; empty where speculation ran all along. Empty for pairs, whose `PairInfo` has it.
+    /// Why not; empty where `enabled` is true. Empty for pairs, whose `PairInfo` has it.
     #[prost(string, tag = "2")]
     pub off_reason: ::prost::alloc::string::String,
     /// Which drafter, such as `model`; where there are several, the one besides `lookup`. Empty for pairs.
@@ -289,6 +289,13 @@ pub struct SpeculationStats {
     /// Forwards of a draft that were found done for that reason.
     #[prost(uint64, tag = "21")]
     pub foreseen_rounds: u64,
+    /// Why a request was decoded plainly in more than half of its steps, or without one of its drafters, although `enabled` is
+    /// true. Empty where there is nothing to say, and for pairs.
+    #[prost(string, tag = "22")]
+    pub plain_reason: ::prost::alloc::string::String,
+    /// Steps without a draft because none was expected to save time.
+    #[prost(uint64, tag = "23")]
+    pub declined_steps: u64,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TokenizeRequest {
@@ -403,12 +410,13 @@ pub struct ModelInfo {
     /// As configured: a path or `org/repo:file`.
     #[prost(string, tag = "1")]
     pub source: ::prost::alloc::string::String,
-    /// `general.name` of the file.
+    /// `general.name` of the file, cut after 200 characters; as the file has it, control characters included.
     #[prost(string, tag = "2")]
     pub name: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub architecture: ::prost::alloc::string::String,
-    /// Such as `Q4_1`: the format that most weights have.
+    /// Such as `Q4_K_M`: what the file's `general.file_type` stands for, where its tensors bear that out, since a mixture has
+    /// several formats. Otherwise the format that most weights have, such as `Q4_1`.
     #[prost(string, tag = "4")]
     pub quantization: ::prost::alloc::string::String,
     #[prost(uint64, tag = "5")]

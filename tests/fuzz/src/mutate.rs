@@ -42,7 +42,7 @@ fn step(bytes: &mut Vec<u8>, other: &[u8], words: &[&[u8]], random: &mut Random)
         0 => flip(bytes, random),
         1 => {
             if let Some(byte) = bytes.get_mut(at) {
-                *byte = random.next() as u8;
+                *byte = random.bits() as u8;
             }
         }
         2 | 3 => {
@@ -64,7 +64,7 @@ fn step(bytes: &mut Vec<u8>, other: &[u8], words: &[&[u8]], random: &mut Random)
         }
         7 => {
             let part: Vec<u8> = (0..random.length(64))
-                .map(|_| random.next() as u8)
+                .map(|_| random.bits() as u8)
                 .collect();
             insert(bytes, at, &part);
         }

@@ -19,6 +19,10 @@ const SLOW: Duration = Duration::from_secs(1);
 /// What one input may take of memory, in its own size.
 pub const TIMES: usize = 10;
 
+/// Inputs that are kept to make others of.
+const MOST_KEPT: usize = 4096;
+/// Bytes of an input that is added to the corpus.
+const MOST_COMMITTED: usize = 2048;
 /// Outcomes that are told apart.
 const MOST_OUTCOMES: usize = 2000;
 
@@ -35,6 +39,12 @@ pub struct Target {
     pub times: usize,
     /// Inputs to begin with, beside the corpus.
     pub seeds: Vec<Vec<u8>>,
+}
+
+/// What an input was the first to do.
+struct News {
+    says: bool,
+    reaches: bool,
 }
 
 /// What one input did.
@@ -66,7 +76,7 @@ pub fn check(target: &Target, mut read: impl FnMut(&[u8]) -> String) {
     let (mut slowest, mut widest) = (Duration::ZERO, 0);
     let (mut reading, mut looking) = (Duration::ZERO, Duration::ZERO);
 
-    let mut try_one = |input: &[u8], what: &str| -> bool {
+    let mut try_one = |input: &[u8], what: &str| -> News {
         running.set(input);
         watch.beat();
         // Counters are many, so that looking at them takes longer than reading most inputs: it gets half of the time.
@@ -99,7 +109,10 @@ pub fn check(target: &Target, mut read: impl FnMut(&[u8]) -> String) {
             looking += took;
             is_new
         };
-        says_new || reaches_new
+        News {
+            says: says_new,
+            reaches: reaches_new,
+        }
     };
 
     let committed = corpus::read(name);
@@ -130,15 +143,22 @@ pub fn check(target: &Target, mut read: impl FnMut(&[u8]) -> String) {
         let other = random.pick(&pool);
         let input = mutate::mutate(base, other, target.words, &mut random);
         inputs += 1;
-        if try_one(&input, "an input") {
+        let news = try_one(&input, "an input");
+        if news.says || news.reaches {
             kept += 1;
-            if keeps {
+            // What is committed stays small: outcomes are found again soon, and long inputs say little more.
+            if keeps && news.reaches && input.len() <= MOST_COMMITTED {
                 corpus::keep(name, &input);
             }
-            pool.push(input);
+            if pool.len() < MOST_KEPT {
+                pool.push(input);
+            } else {
+                let at = random.below(MOST_KEPT);
+                pool[at] = input;
+            }
         }
     }
-    println!(
+    eprintln!(
         "fuzz {name}: {inputs} inputs in {:.1} s, seed {seed}; {} committed, {kept} kept, {} outcomes, {} places reached; \
          slowest {:.1} ms, most memory {widest} bytes",
         begin.elapsed().as_secs_f64(),

@@ -27,7 +27,7 @@ fn gguf_headers_over_holes() {
 }
 
 fn try_all(name: &'static str, holes: bool, fixed_bytes: usize) {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = crate::scratch();
     let path = directory.path().join("m.gguf");
     let file = File::create(&path).unwrap();
     let target = Target {
@@ -79,8 +79,10 @@ fn read(path: &std::path::Path, header_bytes: usize) -> String {
     // Tensors that lie in what the input brought itself; a hole is as large as it says.
     for tensor in gguf.tensors() {
         if tensor.offset + tensor.bytes <= header_bytes as u64 {
-            let bytes = gguf.read_tensor(tensor).unwrap();
-            assert_eq!(bytes.len() as u64, tensor.bytes);
+            match gguf.read_tensor(tensor) {
+                Ok(bytes) => assert_eq!(bytes.len() as u64, tensor.bytes),
+                Err(error) => said.push_str(&chain(&error)),
+            }
         }
     }
     said

@@ -16,6 +16,17 @@ mod tokenizer;
 #[global_allocator]
 static ALLOCATOR: tandem_fuzz::Counting = tandem_fuzz::Counting;
 
+/// Makes a directory in memory, where there is such a place: nothing here has to last.
+fn scratch() -> tempfile::TempDir {
+    let memory = std::path::Path::new("/dev/shm");
+    let directory = if memory.is_dir() {
+        tempfile::tempdir_in(memory)
+    } else {
+        tempfile::tempdir()
+    };
+    directory.unwrap()
+}
+
 /// Returns an error with its causes, as one line.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();

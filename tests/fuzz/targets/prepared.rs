@@ -93,14 +93,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        // In memory, where there is such a place: nothing here has to last.
-        let memory = Path::new("/dev/shm");
-        let directory = if memory.is_dir() {
-            tempfile::tempdir_in(memory)
-        } else {
-            tempfile::tempdir()
-        };
-        let directory = directory.unwrap();
+        let directory = crate::scratch();
         // Any file: what it holds does not matter, and it is old enough to be noted.
         let model = File::open(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).unwrap();
         let mut world = Self {

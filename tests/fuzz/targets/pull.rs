@@ -3,9 +3,10 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use tandem_fuzz::{TIMES, Target, check};
 use tandem_models::{Event, ModelRef, Store, StoreOptions};
@@ -32,13 +33,7 @@ struct Answers {
 fn answers_to_pull() {
     let answers = Arc::new(Mutex::new(usual()));
     let port = serve(Arc::clone(&answers));
-    let memory = Path::new("/dev/shm");
-    let directory = if memory.is_dir() {
-        tempfile::tempdir_in(memory)
-    } else {
-        tempfile::tempdir()
-    };
-    let directory = directory.unwrap();
+    let directory = crate::scratch();
     let hub_cache = directory.path().join("hub");
     let store = Store::new(StoreOptions {
         hub_cache: hub_cache.clone(),
@@ -46,6 +41,9 @@ fn answers_to_pull() {
         home: Some(directory.path().to_owned()),
         endpoint: format!("http://127.0.0.1:{port}"),
         token: Some("secret".to_owned()),
+        proxy: None,
+        no_proxy: Vec::new(),
+        patience: Duration::ZERO,
         offline: false,
         python: PathBuf::from("/nonexistent/python3"),
     });

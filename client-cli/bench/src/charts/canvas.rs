@@ -73,9 +73,15 @@ impl Canvas {
         align: Align,
         ink: Ink,
     ) {
+        // Names of models may hold what no XML can.
+        let text: String = text.into();
+        let text = text.replace(
+            |c: char| c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}'),
+            "\u{fffd}",
+        );
         self.marks.push(Mark::Text {
             at,
-            text: text.into(),
+            text,
             size,
             bold,
             align,
@@ -270,7 +276,7 @@ mod tests {
 
     #[test]
     fn text_is_escaped() {
-        let mut canvas = Canvas::new((100, 100), "a < b & c", "");
+        let mut canvas = Canvas::new((100, 100), "a < b & c", "\u{1b}]0;x\u{7}");
         canvas.dot((1.0, 2.0), 3, TEXT);
         canvas.dashes((0.0, 0.0), (20.0, 0.0), GRID);
         let svg = canvas.finish().unwrap();
@@ -278,5 +284,6 @@ mod tests {
             svg.contains("a &lt; b &amp; c") && svg.ends_with("</svg>\n"),
             "{svg}"
         );
+        assert!(!svg.chars().any(|c| c.is_control() && c != '\n'), "{svg}");
     }
 }

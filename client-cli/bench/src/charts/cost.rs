@@ -97,6 +97,34 @@ fn claim(canvas: &mut Canvas, (x, y): (f64, f64), name: &str, ink: Ink) {
     canvas.text((x + 9.0, y), name, Align::Left, ink);
 }
 
+/// Moves labels, which come from the top down, apart from each other, and as little as that takes from their places. All stay
+/// between `top` and `bottom`: where acceptance is low, they would be pushed out of the picture. More than fit come closer.
+fn apart(places: &[f64], (top, bottom): (f64, f64)) -> Vec<f64> {
+    let gaps = places.len().saturating_sub(1).max(1) as f64;
+    let distance = LABEL.min((bottom - top) / gaps);
+    let mut labels = places.to_vec();
+    let mut above = top - distance;
+    for label in &mut labels {
+        *label = label.max(above + distance);
+        above = *label;
+    }
+    let mut below = bottom + distance;
+    for label in labels.iter_mut().rev() {
+        *label = label.min(below - distance);
+        below = *label;
+    }
+    labels
+}
+
+/// A name that leaves room for a figure up to the edge of the picture.
+fn shortened(name: &str) -> String {
+    const MOST: usize = 12;
+    if name.chars().count() <= MOST {
+        return name.to_owned();
+    }
+    name.chars().take(MOST - 1).chain(['…']).collect()
+}
+
 /// Writes counts below a panel, and what they count.
 fn counts(canvas: &mut Canvas, across: Scale, most: u32, name: &str) {
     let marks = || {
@@ -172,11 +200,10 @@ fn even(canvas: &mut Canvas, report: &Report, curve: &[(u32, Spread)], most: u32
         Align::Left,
         MUTED,
     );
-    let mut lowest = TOP - LABEL;
-    for (rate, category) in measured {
+    let places: Vec<f64> = measured.iter().map(|(rate, _)| up.at(*rate)).collect();
+    let labels = apart(&places, (TOP, BOTTOM));
+    for ((rate, category), label) in measured.into_iter().zip(labels) {
         let y = up.at(rate);
-        let label = y.max(lowest + LABEL);
-        lowest = label;
         canvas.line(
             vec![
                 (RIGHT.1 - 8.0, y),
@@ -188,9 +215,43 @@ fn even(canvas: &mut Canvas, report: &Report, curve: &[(u32, Spread)], most: u32
         );
         canvas.text(
             (RIGHT.1 + 18.0, label),
-            format!("{category} {rate:.2}"),
+            format!("{} {rate:.2}", shortened(category)),
             Align::Left,
             TEXT,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_stay_in_the_picture_and_apart() {
+        let low: Vec<f64> = (0..8)
+            .map(|index| BOTTOM - 8.0 + f64::from(index))
+            .collect();
+        let high = vec![TOP; 8];
+        let many: Vec<f64> = (0..60).map(|_| BOTTOM).collect();
+        for places in [low, high, many, vec![BOTTOM], Vec::new()] {
+            let labels = apart(&places, (TOP, BOTTOM));
+            assert_eq!(labels.len(), places.len());
+            let inside = |label: &f64| (TOP - 0.01..=BOTTOM + 0.01).contains(label);
+            assert!(labels.iter().all(inside), "{labels:?}");
+            let distance = LABEL.min((BOTTOM - TOP) / (places.len() as f64 - 1.0).max(1.0));
+            let pairs = labels.windows(2);
+            assert!(
+                pairs
+                    .clone()
+                    .all(|pair| pair[1] - pair[0] > distance - 0.01),
+                "{labels:?}"
+            );
+        }
+        let free = [TOP, TOP + 100.0, BOTTOM];
+        assert_eq!(
+            apart(&free, (TOP, BOTTOM)),
+            free,
+            "nothing moves without need"
         );
     }
 }

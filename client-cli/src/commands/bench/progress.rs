@@ -27,7 +27,7 @@ impl Bars {
     pub(super) fn show(&mut self, progress: Progress) {
         match progress {
             // A warning is no progress: it is shown whatever was asked for.
-            Progress::Warning(text) => self.bar.suspend(|| eprintln!("tandem: WARNING: {text}")),
+            Progress::Warning(text) => self.bar.suspend(|| say!("tandem: WARNING: {text}")),
             _ if self.quiet => {}
             Progress::Begin { what, parts } if self.terminal => {
                 self.bar.finish_and_clear();
@@ -37,7 +37,7 @@ impl Bars {
                     .with_message(what);
                 self.bar.tick();
             }
-            Progress::Begin { what, .. } => eprintln!("tandem: {what}"),
+            Progress::Begin { what, .. } => say!("tandem: {what}"),
             Progress::Part => self.bar.inc(1),
         }
     }

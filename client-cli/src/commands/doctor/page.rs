@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::finding::{Finding, Mark};
+use crate::visible::one_line;
 
 /// Where advice begins, below a message.
 const INDENT: usize = 2 + 8 + 1;
@@ -37,10 +38,11 @@ pub(super) fn page(findings: &[Finding]) -> String {
         };
         add(format_args!(
             "  {mark:<8} {}: {}\n",
-            finding.check, finding.message
+            one_line(&finding.check),
+            one_line(&finding.message)
         ));
         if let Some(advice) = &finding.advice {
-            add(format_args!("{:INDENT$}→ {advice}\n", ""));
+            add(format_args!("{:INDENT$}→ {}\n", "", one_line(advice)));
         }
     }
     let told = |mark, one: &str, many: &str| match count(findings, mark) {

@@ -14,6 +14,8 @@ const SECTION: &str = "service";
 /// Checks the service; says too whether a connection to the socket would start nothing.
 pub(super) fn check(paths: &Paths) -> (Vec<Finding>, bool) {
     let asked = tandem_launchd::native().and_then(|manager| {
+        // Where it does not run for this user, it is nothing to recommend.
+        manager.available()?;
         let state = manager.state()?;
         Ok((manager, state))
     });
@@ -42,6 +44,7 @@ pub(super) fn check(paths: &Paths) -> (Vec<Finding>, bool) {
 fn no_state(problem: &ServiceError) -> Finding {
     let message = problem.to_string().replace('\n', " ");
     if without_manager(problem) {
+        let message = format!("{message}; `tandem run` starts the daemon without it");
         return Finding::skipped(SECTION, "registration", message);
     }
     Finding::failed(SECTION, "registration", message)
@@ -52,7 +55,10 @@ fn no_state(problem: &ServiceError) -> Finding {
 fn without_manager(problem: &ServiceError) -> bool {
     matches!(
         problem,
-        ServiceError::NoCommand { .. } | ServiceError::NoSession { .. } | ServiceError::NoHome
+        ServiceError::NoCommand { .. }
+            | ServiceError::NoSession { .. }
+            | ServiceError::NoDomain { .. }
+            | ServiceError::NoHome
     )
 }
 

@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::json;
 use crate::output::Output;
 use crate::summary::{bytes, load_percent, load_stage, milliseconds, reload};
+use crate::visible::one_line;
 
 /// Prints events until the daemon ends or the user interrupts.
 pub(super) async fn follow(mut events: Events, as_json: bool) -> Result<(), Failure> {
@@ -21,7 +22,7 @@ pub(super) async fn follow(mut events: Events, as_json: bool) -> Result<(), Fail
         if as_json {
             output.json(&json::event(&event))?;
         } else {
-            output.line(&line(&event))?;
+            output.line(&one_line(&line(&event)))?;
         }
     }
 }

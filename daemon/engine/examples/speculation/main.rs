@@ -71,6 +71,7 @@ fn run(engine: &mut Engine, prompt: &[TokenId], method: &Method) -> Result<Run, 
                     tokens.extend(token_ids);
                     first.get_or_insert_with(|| (Instant::now(), tokens.len()));
                 }
+                Output::Failed { error, .. } => return Err(error.into()),
                 Output::Finished { stats, .. } => {
                     let (start, before) = first.ok_or("a request without tokens")?;
                     answer.seconds = start.elapsed().as_secs_f64();

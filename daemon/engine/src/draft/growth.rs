@@ -45,6 +45,11 @@ impl Open {
         }
     }
 
+    /// Whether it lies within the first `positions` positions of its text, so that it may be fed.
+    pub(super) fn is_within(&self, positions: usize, requests: &[DraftRequest<'_>]) -> bool {
+        requests[self.request].tokens.len() + self.depth <= positions
+    }
+
     /// Offers what may follow a place, as `logits` have it, and adds the places below.
     fn expand(
         self,
@@ -120,7 +125,8 @@ pub(super) fn expand_all(
 ) -> Result<(), BackendError> {
     for (row, place) in places.iter().enumerate() {
         let request = &mut requests[place.request];
-        place.expand(kind, plan, request, logits.at(row), distributions, next);
+        let logits = distributions.seen(logits.at(row));
+        place.expand(kind, plan, request, logits, distributions, next);
     }
     logits.arrived()
 }

@@ -79,6 +79,29 @@ pub struct Expected<'a> {
     pub proposal: &'a Proposal,
 }
 
+/// Which texts a drafter can draft for. Others are decoded without it, and nobody else notices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// Tokens that its model knows: a target can have more rows than its draft, and a request can ask for them.
+    pub vocabulary: usize,
+    /// Tokens of the longest text that its model was trained for.
+    pub positions: usize,
+}
+
+impl Reach {
+    /// Every text.
+    pub const ALL: Self = Self {
+        vocabulary: usize::MAX,
+        positions: usize::MAX,
+    };
+
+    /// Whether it reaches a text of `tokens` tokens of which the largest is `largest`, so that what follows can be drafted.
+    #[must_use]
+    pub fn covers(self, tokens: usize, largest: TokenId) -> bool {
+        (largest as usize) < self.vocabulary && tokens <= self.positions
+    }
+}
+
 /// Guesses continuations. It may propose nothing; it never needs to be told what was accepted, because the next request's
 /// tokens say it.
 pub trait Drafter: Send {
@@ -121,6 +144,11 @@ pub trait Drafter: Send {
     fn rehearse(&mut self, rehearsal: &Rehearsal<'_>) -> Result<(), ModelError> {
         let _ = rehearsal;
         Ok(())
+    }
+
+    /// Which texts it can draft for.
+    fn reach(&self) -> Reach {
+        Reach::ALL
     }
 
     /// How many of a sequence's `tokens` tokens, the newest aside, it has yet to take in before it can draft.

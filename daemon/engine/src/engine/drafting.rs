@@ -38,7 +38,9 @@ impl Engine {
                 continue;
             };
             for drafter in &mut self.drafters {
-                if plan.parked(seat, drafter.kind()) {
+                let reach = drafter.reach();
+                let beyond = !reach.covers(sequence.tokens.len(), sequence.largest);
+                if beyond || plan.parked(seat, drafter.kind()) {
                     drafter.park(sequence.id);
                 }
             }
@@ -119,7 +121,10 @@ impl Engine {
             let (mut kinds, mut behind) = ([false; DraftKind::COUNT], [0; DraftKind::COUNT]);
             for drafter in &self.drafters {
                 let kind = drafter.kind();
-                kinds[kind.index()] = sequence.request.may_use(kind);
+                let reaches = drafter
+                    .reach()
+                    .covers(sequence.tokens.len(), sequence.largest);
+                kinds[kind.index()] = reaches && sequence.request.may_use(kind);
                 behind[kind.index()] = drafter.behind(sequence.id, sequence.tokens.len());
             }
             Candidate {

@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use super::Engine;
-use crate::policy::DraftKind;
+use crate::policy::{DraftKind, SpeculationStats};
 use crate::sequence::Sequence;
-use crate::{FinishReason, Output};
+use crate::{FinishReason, Output, RequestStats};
 
 impl Engine {
     /// Ends requests whose time is up.
@@ -65,6 +65,26 @@ impl Engine {
         });
     }
 
+    /// Why a text is not one that the draft can draft for.
+    fn beyond_reach(&self, sequence: &Sequence) -> Option<String> {
+        let (tokens, largest) = (sequence.tokens.len(), sequence.largest);
+        let mut allowed = self.drafters.iter();
+        let beyond = allowed.find(|drafter| {
+            sequence.request.may_use(drafter.kind()) && !drafter.reach().covers(tokens, largest)
+        })?;
+        let reach = beyond.reach();
+        Some(match (largest as usize) < reach.vocabulary {
+            true => format!(
+                "the draft was trained for {} tokens and the text has {tokens}",
+                reach.positions
+            ),
+            false => format!(
+                "the draft has {} tokens and the text has token {largest}",
+                reach.vocabulary
+            ),
+        })
+    }
+
     /// Why a request was decoded plainly, or mostly so.
     fn why_plain(&self, sequence: &Sequence) -> Option<String> {
         let stats = &sequence.stats;
@@ -83,21 +103,100 @@ impl Engine {
         if stats.steps == 0 || stats.drafted_steps * 2 >= stats.steps {
             return None;
         }
-        let accepted = match stats.draft_tokens {
-            0 => String::new(),
-            drafted => {
-                format!(
-                    " and {:.0} % of drafted tokens were accepted",
-                    100.0 * stats.accepted_tokens as f64 / drafted as f64
-                )
-            }
-        };
+        if let Some(reason) = self.beyond_reach(sequence) {
+            return Some(reason);
+        }
         let positions = sequence.tokens.len();
-        Some(format!(
-            "drafting did not pay in {} of {} steps: verifying two rows costs {:.2} plain steps{accepted}",
-            stats.steps - stats.drafted_steps,
-            stats.steps,
-            self.controller.costs().step(2, positions) / self.controller.costs().step(1, positions),
+        let costs = self.controller.costs();
+        let plain = costs.step(1, positions);
+        let drafters = self.drafters.iter();
+        let drafter = drafters
+            .filter(|drafter| stats.drafter == Some(drafter.name()))
+            .map(|drafter| drafter.kind())
+            .find(|kind| *kind != DraftKind::Lookup);
+        Some(plain_steps(
+            stats,
+            sequence.draft_state.stats(),
+            drafter.map(|kind| costs.round(kind, 1, positions) / plain),
+            (costs.step(2, positions) - plain) / plain,
         ))
+    }
+}
+
+/// Words why most steps had no draft. What became of drafts in other steps says nothing of these: they were drafted because they
+/// were expected to be accepted. So what is told is what was decided, step by step, and what the decision weighs.
+fn plain_steps(
+    stats: &RequestStats,
+    did: &SpeculationStats,
+    round: Option<f64>,
+    row: f64,
+) -> String {
+    let plain = stats.steps.saturating_sub(stats.drafted_steps);
+    let rest = plain.saturating_sub(did.declined_steps + did.forced_bypasses);
+    let costs = match round {
+        Some(round) => format!(
+            "one more token costs {:.2} plain steps, {round:.2} to draft and {row:.2} to verify",
+            round + row
+        ),
+        None => format!("one more token costs {row:.2} plain steps to verify"),
+    };
+    let parts = [
+        (
+            did.declined_steps,
+            format!("no draft was expected to save time ({costs})"),
+        ),
+        (
+            did.forced_bypasses,
+            "drafts had cost as much as they may".to_owned(),
+        ),
+        (
+            rest,
+            "there was nothing to draft from, or plain decoding was measured".to_owned(),
+        ),
+    ];
+    let parts = parts.into_iter().filter(|(steps, _)| *steps > 0);
+    let parts: Vec<String> = parts
+        .map(|(steps, why)| format!("in {steps} {why}"))
+        .collect();
+    format!(
+        "{plain} of {} steps were plain: {}",
+        stats.steps,
+        parts.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_adds_up_and_speaks_of_no_other_steps() {
+        let stats = RequestStats {
+            steps: 71,
+            drafted_steps: 21,
+            draft_tokens: 60,
+            accepted_tokens: 49,
+            ..RequestStats::default()
+        };
+        let did = SpeculationStats {
+            declined_steps: 40,
+            forced_bypasses: 3,
+            ..SpeculationStats::default()
+        };
+        assert_eq!(
+            plain_steps(&stats, &did, Some(0.31), 0.17),
+            "50 of 71 steps were plain: in 40 no draft was expected to save time (one more token costs 0.48 plain steps, 0.31 \
+             to draft and 0.17 to verify), in 3 drafts had cost as much as they may, in 7 there was nothing to draft from, or \
+             plain decoding was measured"
+        );
+        let did = SpeculationStats {
+            declined_steps: 50,
+            ..SpeculationStats::default()
+        };
+        assert_eq!(
+            plain_steps(&stats, &did, None, 0.17),
+            "50 of 71 steps were plain: in 50 no draft was expected to save time (one more token costs 0.17 plain steps to \
+             verify)"
+        );
     }
 }

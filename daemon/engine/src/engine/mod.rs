@@ -51,10 +51,7 @@ pub enum RequestError {
     #[error("the prompt has no tokens; give at least one")]
     EmptyPrompt,
     /// Prompt and output do not fit the context.
-    #[error(
-        "a prompt of {prompt_tokens} tokens and {max_tokens} more do not fit a context of {context_length} tokens; \
-         shorten the prompt or lower max_tokens"
-    )]
+    #[error("{}", overflow(*prompt_tokens, *max_tokens, *context_length))]
     ContextOverflow {
         /// Tokens of the prompt.
         prompt_tokens: usize,
@@ -85,6 +82,20 @@ pub enum RequestError {
         /// Bytes there can be.
         available_bytes: u64,
     },
+}
+
+/// Without a limit, a request comes to one token where its prompt fills the context; then nobody asked for that one.
+fn overflow(prompt_tokens: usize, max_tokens: usize, context_length: usize) -> String {
+    if prompt_tokens >= context_length || max_tokens <= 1 {
+        return format!(
+            "a prompt of {prompt_tokens} tokens leaves no room for an answer in a context of {context_length} tokens; shorten \
+             the prompt"
+        );
+    }
+    format!(
+        "a prompt of {prompt_tokens} tokens and {max_tokens} more do not fit a context of {context_length} tokens; shorten \
+         the prompt or lower max_tokens"
+    )
 }
 
 /// The target failed; every running request is lost.

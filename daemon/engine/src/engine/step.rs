@@ -9,7 +9,7 @@ use crate::policy::{DraftTime, NodeOutcome, StepPlan};
 use crate::sampling::{LogitsRow, MAX_TOP_LOGPROBS, TokenLogprobs};
 use crate::sequence::Sequence;
 use crate::verify::{Draft, Verdict, verify};
-use crate::{FinishReason, Output};
+use crate::{FinishReason, Output, RequestFailure, TokenId};
 
 /// One sequence's part of a step.
 #[derive(Debug)]
@@ -48,6 +48,8 @@ pub(super) struct Step {
     /// Rows whose logits are needed.
     pub(super) want: Vec<usize>,
     finished: Vec<(usize, FinishReason)>,
+    /// Sequences for which no token could be chosen.
+    failed: Vec<usize>,
 }
 
 impl Engine {
@@ -64,6 +66,7 @@ impl Engine {
         let rows = step.rows.len();
         step.shares.clear();
         step.finished.clear();
+        step.failed.clear();
         self.step = step;
         match result {
             Ok(()) => Ok(outputs),
@@ -102,6 +105,10 @@ impl Engine {
             };
             let (sampler, position) = (&mut sequence.sampler, sequence.tokens.len());
             let verdict = verify(share.proposal.draft(), sampler, position, row);
+            if !is_decided(share.proposal.draft(), &verdict, row) {
+                step.failed.push(share.index);
+                continue;
+            }
             if let Some(top) = sequence.request.logprobs {
                 share.logprobs = logprobs(share.proposal.draft(), &verdict, top, row);
             }
@@ -121,11 +128,22 @@ impl Engine {
         }
         self.learn(step, [drafted, verified, accepted, clock()], cold);
 
-        let finished = &mut step.finished;
-        finished.sort_unstable_by_key(|(index, _)| std::cmp::Reverse(*index));
-        for (index, reason) in finished.drain(..) {
+        let finished = step.finished.drain(..);
+        let finished = finished.map(|(index, reason)| (index, Some(reason)));
+        let failed = step.failed.drain(..).map(|index| (index, None));
+        let mut ended: Vec<_> = finished.chain(failed).collect();
+        ended.sort_unstable_by_key(|(index, _)| std::cmp::Reverse(*index));
+        for (index, reason) in ended {
             let sequence = self.remove(index);
-            self.finish(sequence, reason, outputs);
+            match reason {
+                Some(reason) => self.finish(sequence, reason, outputs),
+                None => outputs.push(Output::Failed {
+                    id: sequence.id,
+                    error: RequestFailure::NoFiniteLogits {
+                        position: sequence.tokens.len(),
+                    },
+                }),
+            }
         }
         Ok(())
     }
@@ -199,6 +217,24 @@ impl Engine {
     }
 }
 
+/// Whether every row by which a verdict chose says something; `row` gives the target's logits as for [`logprobs`].
+fn is_decided<'a>(
+    draft: &Draft,
+    verdict: &Verdict,
+    row: impl Fn(Option<usize>) -> LogitsRow<'a>,
+) -> bool {
+    let mut path = chosen(draft, verdict);
+    path.all(|(token, node)| row(node).decides(token))
+}
+
+/// What a verdict chose, and after which node.
+fn chosen(draft: &Draft, verdict: &Verdict) -> impl Iterator<Item = (TokenId, Option<usize>)> {
+    let path = verdict.accepted.iter();
+    let tokens = path.clone().map(|node| draft.nodes[*node].token);
+    let after = std::iter::once(None).chain(path.map(|node| Some(*node)));
+    tokens.chain([verdict.next]).zip(after)
+}
+
 /// Log-probabilities of what a verdict chose; `row` gives the target's logits after a node, or after the committed tokens.
 fn logprobs<'a>(
     draft: &Draft,
@@ -206,12 +242,7 @@ fn logprobs<'a>(
     top: usize,
     row: impl Fn(Option<usize>) -> LogitsRow<'a>,
 ) -> Vec<TokenLogprobs> {
-    let path = verdict.accepted.iter();
-    let chosen = path.clone().map(|node| draft.nodes[*node].token);
-    let after = std::iter::once(None).chain(path.map(|node| Some(*node)));
-    chosen
-        .chain([verdict.next])
-        .zip(after)
+    chosen(draft, verdict)
         .map(|(token, node)| {
             TokenLogprobs::of(row(node).values(), token, top.min(MAX_TOP_LOGPROBS))
         })

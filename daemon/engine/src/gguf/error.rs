@@ -93,6 +93,24 @@ pub enum GgufError {
         /// What gave it away.
         damage: Box<Damage>,
     },
+    /// Weights that are no numbers.
+    #[error(
+        "tensor `{name}` of {} holds NaN or infinity: {part} at row {row}, column {column} is not finite; the file is damaged \
+         or was converted wrongly, pull it again or choose another",
+        path.display()
+    )]
+    NotFinite {
+        /// The file.
+        path: PathBuf,
+        /// The tensor.
+        name: Box<str>,
+        /// What it is: a weight, or the scale of a block that begins there.
+        part: &'static str,
+        /// Which output, from 0; all extents but the innermost counted through.
+        row: u64,
+        /// Which input, from 0.
+        column: u64,
+    },
     /// A key that the caller needs is absent.
     #[error("{} has no metadata key `{key}`: it is not a complete language model", path.display())]
     MissingKey {

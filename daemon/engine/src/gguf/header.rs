@@ -9,14 +9,21 @@ use super::reader::Reader;
 use super::tensor::{self, TensorInfo};
 use super::value::{Kind, Scalar, Strings, Value};
 
-/// Keys are at most this long by the format's own rule.
-const KEY_LIMIT_BYTES: u64 = 65_535;
+/// The format's own rule is 65,535, and keys that mean anything have some tens. Messages name keys, and have to fit where
+/// they are sent.
+const KEY_LIMIT_BYTES: u64 = 1024;
 /// Models have some tens of keys and some thousands of tensors.
 const KEYS_LIMIT: u64 = 65_536;
 /// Least bytes of an entry: length of its name, type, one byte of value.
 const LEAST_KEY_BYTES: u64 = 8 + 4 + 1;
 /// The specification allows nesting; models do not use it.
 const DEPTH_LIMIT: usize = 4;
+/// Arrays within one array; nothing is known that has any.
+const NESTED_LIMIT: u64 = 65_536;
+/// Strings of one array: tokens or merges, of which the largest vocabularies have some 500,000.
+const TEXTS_LIMIT: u64 = 1 << 22;
+/// Bytes of one string: a chat template, or a copy of a tokenizer for other programs.
+const TEXT_LIMIT_BYTES: u64 = 48 << 20;
 const DEFAULT_ALIGNMENT: u64 = 32;
 const ALIGNMENT_LIMIT: u64 = 1 << 20;
 
@@ -150,6 +157,9 @@ fn read_value(r: &mut Reader<'_>, what: &str) -> Result<Value, GgufError> {
 
 fn read_text(r: &mut Reader<'_>, into: &mut Vec<u8>, what: &str) -> Result<(), GgufError> {
     let len = r.u64(what)?;
+    // What no file of this size could hold is said to be cut short rather than too long.
+    r.check(len, 1, what)?;
+    limit(r, len, TEXT_LIMIT_BYTES, &format!("the length of {what}"))?;
     r.append(len, into, what)
 }
 
@@ -165,7 +175,14 @@ fn read_array(r: &mut Reader<'_>, what: &str) -> Result<Value, GgufError> {
             Ok(Value::Numbers { kind, bytes })
         }
         Kind::Text => {
-            let mut texts = Strings::with_capacity(r.check(count, 8, what)?);
+            let room = r.check(count, 8, what)?;
+            limit(
+                r,
+                count,
+                TEXTS_LIMIT,
+                &format!("the number of strings of {what}"),
+            )?;
+            let mut texts = Strings::with_capacity(room);
             for _ in 0..count {
                 read_text(r, texts.buffer(), what)?;
                 texts.close();
@@ -173,14 +190,21 @@ fn read_array(r: &mut Reader<'_>, what: &str) -> Result<Value, GgufError> {
             Ok(Value::Texts(texts))
         }
         Kind::Array => {
-            skip_arrays(r, count, what, 2)?;
+            skip_arrays(r, count, what, 2, &mut 0)?;
             Ok(Value::Nested)
         }
     }
 }
 
-/// Passes over `count` arrays that lie `depth` levels deep, checking them as it goes.
-fn skip_arrays(r: &mut Reader<'_>, count: u64, what: &str, depth: usize) -> Result<(), GgufError> {
+/// Passes over `count` arrays that lie `depth` levels deep, checking them as it goes; `passed` counts the arrays of the whole
+/// value.
+fn skip_arrays(
+    r: &mut Reader<'_>,
+    count: u64,
+    what: &str,
+    depth: usize,
+    passed: &mut u64,
+) -> Result<(), GgufError> {
     if depth > DEPTH_LIMIT {
         let damage = Damage::TooDeep {
             what: what.to_owned(),
@@ -189,6 +213,13 @@ fn skip_arrays(r: &mut Reader<'_>, count: u64, what: &str, depth: usize) -> Resu
         return Err(r.damaged(damage));
     }
     r.check(count, 4 + 8, what)?;
+    *passed += count;
+    limit(
+        r,
+        *passed,
+        NESTED_LIMIT,
+        &format!("the number of arrays in {what}"),
+    )?;
     for _ in 0..count {
         let kind = read_kind(r, what)?;
         let inner = r.u64(what)?;
@@ -199,12 +230,18 @@ fn skip_arrays(r: &mut Reader<'_>, count: u64, what: &str, depth: usize) -> Resu
             }
             Kind::Text => {
                 r.check(inner, 8, what)?;
+                limit(
+                    r,
+                    inner,
+                    TEXTS_LIMIT,
+                    &format!("the number of strings of {what}"),
+                )?;
                 for _ in 0..inner {
                     let len = r.u64(what)?;
                     r.skip(len, what)?;
                 }
             }
-            Kind::Array => skip_arrays(r, inner, what, depth + 1)?,
+            Kind::Array => skip_arrays(r, inner, what, depth + 1, passed)?,
         }
     }
     Ok(())

@@ -18,6 +18,28 @@ impl Gguf {
         self.metadata.keys().map(String::as_str)
     }
 
+    /// A value for messages: on one line, escaped, and cut where it is long.
+    pub(crate) fn show(&self, key: &str) -> String {
+        self.metadata
+            .get(key)
+            .map_or_else(|| "absent".to_owned(), Value::show)
+    }
+
+    /// Whether a key is there.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.metadata.contains_key(key)
+    }
+
+    /// The numbers of a key that holds one or an array of them, truth values as 0 and 1.
+    pub(crate) fn numbers(&self, key: &str) -> Option<Vec<f64>> {
+        self.metadata.get(key)?.numbers()
+    }
+
+    /// Whether a key is there and holds an empty string or array.
+    pub(crate) fn is_empty(&self, key: &str) -> bool {
+        self.metadata.get(key).is_some_and(Value::is_empty)
+    }
+
     /// A non-negative integer.
     ///
     /// # Errors

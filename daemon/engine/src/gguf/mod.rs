@@ -6,7 +6,9 @@
 
 mod digest;
 mod error;
+mod finite;
 mod header;
+mod label;
 mod metadata;
 mod reader;
 mod tensor;
@@ -27,6 +29,7 @@ pub use tensor::TensorInfo;
 pub use value::Strings;
 
 use value::Value;
+pub(crate) use value::shown;
 
 /// An open GGUF file: its metadata and table of tensors in memory, its weights on disk.
 #[derive(Debug)]
@@ -124,10 +127,10 @@ impl Gguf {
             })
     }
 
-    /// Reads exactly the bytes of one tensor, in the file's own format.
+    /// Reads exactly the bytes of one tensor, in the file's own format, all of whose weights are finite.
     ///
     /// # Errors
-    /// When the file cannot be read or has become shorter since it was opened.
+    /// When the file cannot be read or has become shorter since it was opened; when weights are NaN or infinite.
     pub fn read_tensor(&self, tensor: &TensorInfo) -> Result<Vec<u8>, GgufError> {
         let unread = |source: std::io::Error| GgufError::ReadTensor {
             path: self.path.clone(),
@@ -157,10 +160,35 @@ impl Gguf {
         let len = usize::try_from(tensor.bytes)
             .map_err(|_| unread(std::io::ErrorKind::OutOfMemory.into()))?;
         let mut data = vec![0; len];
-        self.file
-            .read_exact_at(&mut data, tensor.offset)
-            .map_err(unread)?;
+        // In pieces that stay in the cache, so that looking at them costs no second way to memory.
+        let piece = finite::piece_bytes(tensor.format);
+        let mut offset = tensor.offset;
+        for piece in data.chunks_mut(piece) {
+            self.file.read_exact_at(piece, offset).map_err(unread)?;
+            if let Some(block) = finite::first_not(tensor.format, piece) {
+                let before = offset - tensor.offset + block as u64;
+                return Err(self.not_finite(tensor, before));
+            }
+            offset += piece.len() as u64;
+        }
         Ok(data)
+    }
+
+    /// The block that begins so many bytes into a tensor is no number.
+    fn not_finite(&self, tensor: &TensorInfo, bytes: u64) -> GgufError {
+        let format = tensor.format;
+        let weight = bytes / format.block_bytes() as u64 * format.block_weights() as u64;
+        let columns = tensor.shape.first().map_or(1, |&n| n as u64);
+        GgufError::NotFinite {
+            path: self.path.clone(),
+            name: tensor.name.as_str().into(),
+            part: match format.block_weights() {
+                1 => "the weight",
+                _ => "the scale of the block",
+            },
+            row: weight / columns,
+            column: weight % columns,
+        }
     }
 
     /// Number of weights in all tensors.

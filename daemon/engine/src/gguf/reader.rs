@@ -6,6 +6,10 @@ use std::path::Path;
 
 use super::error::{Damage, GgufError};
 
+/// Most bytes of a whole header: metadata and the table of tensors. The largest that people share have some 40 MiB, and
+/// most of these a copy of the tokenizer for other programs. A file may be sparse, so that its size bounds nothing.
+pub(super) const HEADER_LIMIT_BYTES: u64 = 96 << 20;
+
 /// A position in the header of one file.
 pub(super) struct Reader<'a> {
     path: &'a Path,
@@ -56,9 +60,25 @@ impl<'a> Reader<'a> {
     ) -> Result<usize, GgufError> {
         let needed = count.checked_mul(least_bytes);
         match (needed, usize::try_from(count)) {
-            (Some(needed), Ok(count)) if needed <= self.available() => Ok(count),
+            (Some(needed), Ok(count)) if needed <= self.available() => {
+                self.bound(needed, what)?;
+                Ok(count)
+            }
             _ => Err(self.short(needed.unwrap_or(u64::MAX), what)),
         }
+    }
+
+    /// Fails where a header would grow beyond what any model has; a file with holes can have room for that.
+    fn bound(&self, needed: u64, what: &str) -> Result<(), GgufError> {
+        let value = self.position.saturating_add(needed);
+        if value <= HEADER_LIMIT_BYTES {
+            return Ok(());
+        }
+        Err(self.damaged(Damage::TooMany {
+            what: format!("the size of the header with {what}, in bytes,"),
+            value,
+            limit: HEADER_LIMIT_BYTES,
+        }))
     }
 
     fn short(&self, needed_bytes: u64, what: &str) -> GgufError {

@@ -1,5 +1,16 @@
 //! Metadata values in memory.
 
+/// Characters of a string that messages show.
+const SHOWN: usize = 80;
+
+/// A string that a file brings, cut to so many characters: what is passed on has to fit where it is sent.
+pub(crate) fn shown(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
 /// One metadata value. Numeric arrays stay in the file's bytes, so that no value takes more than its place there.
 #[derive(Debug)]
 pub(super) enum Value {
@@ -18,6 +29,53 @@ pub(super) enum Value {
 }
 
 impl Value {
+    /// The value itself, for messages: on one line, escaped, and cut where it is long.
+    pub(super) fn show(&self) -> String {
+        match self {
+            Self::Unsigned(n) => n.to_string(),
+            Self::Signed(n) => n.to_string(),
+            Self::Float(x) => format!("{x}"),
+            Self::Bool(b) => b.to_string(),
+            Self::Text(text) => {
+                let text = String::from_utf8_lossy(text);
+                format!("\"{}\"", shown(&text, SHOWN).escape_debug())
+            }
+            other => other.describe(),
+        }
+    }
+
+    /// A single number, or 0 or 1 for a truth value.
+    pub(super) fn number(&self) -> Option<f64> {
+        match self {
+            Self::Unsigned(n) => Some(*n as f64),
+            Self::Signed(n) => Some(*n as f64),
+            Self::Float(x) => Some(*x),
+            Self::Bool(b) => Some(f64::from(u8::from(*b))),
+            _ => None,
+        }
+    }
+
+    /// The numbers of a value that is one or an array of them.
+    pub(super) fn numbers(&self) -> Option<Vec<f64>> {
+        match self {
+            Self::Numbers { kind, bytes } => bytes
+                .chunks_exact(kind.size())
+                .map(|bytes| kind.decode(bytes).number())
+                .collect(),
+            single => single.number().map(|number| vec![number]),
+        }
+    }
+
+    /// Whether nothing is there: no string, no element, or an empty one.
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Self::Text(text) => text.is_empty(),
+            Self::Texts(texts) => texts.is_empty(),
+            Self::Numbers { bytes, .. } => bytes.is_empty(),
+            _ => false,
+        }
+    }
+
     /// What the value is, for messages.
     pub(super) fn describe(&self) -> String {
         match self {

@@ -6,7 +6,7 @@
 //! adapter's keys and values of its rows there (two small products), and no row has to be caught up with later.
 
 use super::weights::{Block, Loader};
-use super::{ModelConfig, ModelError};
+use super::{ModelConfig, ModelError, keys, tensors};
 use crate::backend::Backend;
 use crate::gguf::Gguf;
 
@@ -66,6 +66,7 @@ impl ExitConfig {
                 supported: "targets of the architecture `llama`",
             });
         }
+        keys::check(gguf, ARCHITECTURE)?;
         let number = |name: &str| -> Result<f64, ModelError> {
             Ok(f64::from(gguf.u32(&format!("{ARCHITECTURE}.{name}"))?))
         };
@@ -90,7 +91,7 @@ impl ExitConfig {
             (
                 "rotary base",
                 f64::from(rope_base),
-                f64::from(target.rope_base),
+                f64::from(target.rope.base),
             ),
         ];
         if let Some((what, adapter, target)) = sizes.into_iter().find(|(_, a, b)| a != b) {
@@ -109,15 +110,14 @@ impl ExitConfig {
         }
         let layers = gguf.u32(&format!("{ARCHITECTURE}.exit_layer"))? as usize;
         check_layers(layers, target.layers)?;
-        Ok(Self {
-            layers,
-            block: ModelConfig {
-                architecture: ARCHITECTURE.to_owned(),
-                layers: 1,
-                norm_eps: gguf.f32(&format!("{ARCHITECTURE}.attention.layer_norm_rms_epsilon"))?,
-                ..target.clone()
-            },
-        })
+        let block = ModelConfig {
+            architecture: ARCHITECTURE.to_owned(),
+            layers: 1,
+            norm_eps: gguf.f32(&format!("{ARCHITECTURE}.attention.layer_norm_rms_epsilon"))?,
+            ..target.clone()
+        };
+        tensors::check_exit(gguf, &block)?;
+        Ok(Self { layers, block })
     }
 }
 

@@ -66,10 +66,12 @@ impl<'a, B: Backend> Layer<'a, B> {
     /// How the block attends.
     fn attention(&self) -> AttentionParams<'a, B> {
         let (config, head_norms) = (self.config, self.block.head_norms.as_ref());
+        // Of queries and keys alike.
+        let magnitude = config.layer_rope(self.layer).magnitude;
         AttentionParams {
             layer: self.layer,
             heads: config.heads,
-            scale: (config.head_dim as f32).sqrt().recip(),
+            scale: config.attention_scale * magnitude * magnitude,
             window: config.window(self.layer).map(|sliding| sliding.window),
             head_norms: head_norms.map(|norms| norms.each_ref().map(|weight| self.norm(weight))),
             rope: self.rope,

@@ -4,18 +4,25 @@
 mod config;
 mod decoder;
 mod exit;
+mod keys;
 mod layer;
 mod parts;
 mod pass;
 mod rehearsal;
+mod rope;
 mod slots;
+mod tensors;
+#[cfg(test)]
+mod tests;
 mod weights;
 
 pub use config::ModelConfig;
 pub use decoder::Decoder;
 pub use exit::{Exit, ExitAdapterInfo};
 pub(crate) use exit::{ExitConfig, check_layers};
+pub(crate) use keys::foreign;
 pub use rehearsal::Rehearsal;
+pub use rope::{RopeConfig, Yarn};
 
 use crate::TokenId;
 use crate::backend::{BackendError, Logits};
@@ -64,6 +71,16 @@ pub enum ModelError {
         what: String,
         /// What would have been fine.
         supported: &'static str,
+    },
+    /// The file says something of its computation that the decoder does not do, and that would be ignored.
+    #[error(
+        "the file asks for what is not computed here: {what}; {expected}; choose another file of the model"
+    )]
+    Refused {
+        /// What it says: the key with its value, or the tensor.
+        what: String,
+        /// What would have been fine.
+        expected: String,
     },
     /// The file contradicts itself.
     #[error("the model file contradicts itself: {0}; pull it again or choose another file")]

@@ -2,7 +2,7 @@
 
 use crate::backend::{self, Backend};
 use crate::gguf::{Gguf, TensorInfo};
-use crate::model::{ModelConfig, ModelError};
+use crate::model::{ModelConfig, ModelError, RopeConfig};
 
 /// One linear map with its bias, where the architecture has one.
 pub(super) struct Linear<B: Backend> {
@@ -146,12 +146,10 @@ impl<'a, B: Backend, P: FnMut(u64)> Loader<'a, B, P> {
         })
     }
 
-    /// Frequencies `base^(-2i/d)`, divided by the file's own factors where it brings some (llama 3.1 and later).
-    fn frequencies(&self, config: &ModelConfig, base: f32) -> Result<Vec<f32>, ModelError> {
+    /// Frequencies of a head, divided by the file's own factors where it brings some (llama 3.1 and later).
+    fn frequencies(&self, config: &ModelConfig, rope: RopeConfig) -> Result<Vec<f32>, ModelError> {
         let half = config.head_dim / 2;
-        let mut frequencies: Vec<f32> = (0..half)
-            .map(|i| base.powf(-2.0 * i as f32 / config.head_dim as f32))
-            .collect();
+        let mut frequencies = rope.frequencies(config.head_dim);
         if self.gguf.find_tensor("rope_freqs.weight").is_some() {
             let tensor = self.gguf.tensor("rope_freqs.weight")?;
             let bytes = self.gguf.read_tensor(tensor)?;
@@ -189,15 +187,13 @@ impl<B: Backend> Weights<B> {
             gguf,
             progress,
         };
-        let local_base = config
-            .sliding
-            .map_or(config.rope_base, |sliding| sliding.rope_base);
-        let rope = |base| {
+        let local = config.sliding.map_or(config.rope, |sliding| sliding.rope);
+        let rope = |rope| {
             backend
-                .rope(&loader.frequencies(config, base)?, positions)
+                .rope(&loader.frequencies(config, rope)?, positions)
                 .map_err(ModelError::from)
         };
-        let ropes = [rope(config.rope_base)?, rope(local_base)?];
+        let ropes = [rope(config.rope)?, rope(local)?];
         Ok(Self {
             embedding: loader.matrix("token_embd.weight", config.vocabulary, config.width)?,
             blocks: (0..config.layers)

@@ -75,6 +75,7 @@ pub(super) fn own(
 pub(super) fn model(
     header: Header,
     options: &LoadOptions,
+    target_vocabulary: usize,
     report: &mut PairReport,
     progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<Box<dyn Drafter>, LoadError> {
@@ -84,6 +85,7 @@ pub(super) fn model(
     let bytes = summary.map_or(0, |summary| summary.weight_bytes);
     let mapped = summary.map_or(0, |summary| summary.mapped_bytes);
     let drafter = ModelDrafter::new(model, bytes, options.max_step_rows);
+    let drafter = drafter.for_vocabulary(target_vocabulary);
     Ok(Box::new(drafter.with_mapped(mapped)))
 }
 
@@ -105,13 +107,18 @@ impl ModelPair {
             return Ok(None);
         }
         let Inspected {
+            target,
             draft,
             adapter,
             mut report,
             ..
         } = inspect(files, options)?;
+        let tokens = target.config.vocabulary;
         let loaded = match (draft, adapter) {
-            (Some(draft), _) => Some(Draft::Model(model(draft, options, &mut report, progress)?)),
+            (Some(draft), _) => {
+                let drafter = model(draft, options, tokens, &mut report, progress)?;
+                Some(Draft::Model(drafter))
+            }
             (None, Some(header)) => Some(Draft::Adapter {
                 header: Box::new(header),
                 target: files.target.clone(),

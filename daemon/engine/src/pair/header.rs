@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::prepare::prepare;
 use super::{LoadError, LoadOptions, LoadProgress, LoadStage, ModelSummary, PairReport};
-use crate::gguf::Gguf;
+use crate::gguf::{Gguf, shown};
 use crate::hardware::Hardware;
-use crate::model::{LanguageModel, ModelConfig, ModelError};
+use crate::model::{LanguageModel, ModelConfig, ModelError, foreign};
 use crate::tokenizer::Tokenizer;
 
 /// One file with all that its header says.
@@ -48,6 +48,20 @@ impl Header {
             config,
             tokenizer,
         })
+    }
+
+    /// A warning of what the file brings that belongs to no part of the format, where there is any.
+    pub(super) fn unread(&self, role: &str) -> Option<String> {
+        let keys = foreign(&self.gguf, &self.config.architecture);
+        let (first, others) = keys.split_first()?;
+        let first = shown(first, 120).escape_debug().to_string();
+        let more = match others.len() {
+            0 => String::new(),
+            others => format!(" and {others} more"),
+        };
+        Some(format!(
+            "the {role}'s metadata has the key `{first}`{more}, which belongs to no part of the format and is not read"
+        ))
     }
 
     pub(super) fn weight_bytes(&self) -> u64 {

@@ -4,6 +4,8 @@ mod draft;
 mod error;
 mod exit;
 mod header;
+#[cfg(test)]
+mod hostile;
 mod prepare;
 mod report;
 
@@ -147,7 +149,9 @@ fn inspect(files: &PairFiles, options: &LoadOptions) -> Result<Inspected, LoadEr
             "context_length {context_length} is beyond the {trained} tokens that the target was trained for; text may degrade there"
         ));
     }
+    warnings.extend(target.unread("target"));
     if let Some(draft) = &draft {
+        warnings.extend(draft.unread("draft"));
         if let Some(difference) = target.tokenizer.first_difference(&draft.tokenizer) {
             return Err(LoadError::Vocabulary(difference));
         }
@@ -157,6 +161,14 @@ fn inspect(files: &PairFiles, options: &LoadOptions) -> Result<Inspected, LoadEr
                 "the target has {ratio:.1} times the draft's parameters ({:.1} M to {:.1} M); 15 to 25 times tends to pay",
                 target.gguf.parameters() as f64 / 1e6,
                 draft.gguf.parameters() as f64 / 1e6,
+            ));
+        }
+        let reached = draft.config.context_length;
+        if reached < context_length {
+            warnings.push(format!(
+                "the draft \"{}\" was trained for {reached} tokens and the context has {context_length}: beyond {reached} it does \
+                 not draft, lookup goes on; lower context_length, or choose a draft that reaches as far",
+                draft.summary().name
             ));
         }
     }
@@ -233,7 +245,16 @@ impl ModelPair {
         let context_length = report.context_length;
         let tokenizer = Arc::clone(&target.tokenizer);
         let mut drafter = match draft {
-            Some(header) => Some(draft::model(header, options, &mut report, progress)?),
+            Some(header) => {
+                let tokens = target.config.vocabulary;
+                Some(draft::model(
+                    header,
+                    options,
+                    tokens,
+                    &mut report,
+                    progress,
+                )?)
+            }
             None => None,
         };
         let mut target = target.load("target", hardware, options, &mut report, progress)?;

@@ -7,7 +7,9 @@ use tandem_prepared::{Image, Model, Stage, Store, StoreError, obtain};
 
 use super::header::Header;
 use super::{LoadError, LoadOptions, LoadStage, WeightSource};
+use crate::backend::BackendError;
 use crate::backend::cpu::prepared::{self, PrepareError};
+use crate::gguf::GgufError;
 use crate::hardware::Device;
 
 /// Where prepared weights are kept.
@@ -75,6 +77,10 @@ pub(super) fn prepare(
         // Where there is no room to map them, there is none to read them into.
         Err(PrepareError::Store(source @ StoreError::Unmapped { .. })) => {
             return Err(LoadError::Unmapped { role, source });
+        }
+        // Weights that are no numbers are none in memory either.
+        Err(PrepareError::Weights(BackendError::Weights(source @ GgufError::NotFinite { .. }))) => {
+            return Err(LoadError::File { role, source });
         }
         Err(error) => return Ok(in_memory(error.to_string())),
     };

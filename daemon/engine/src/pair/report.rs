@@ -1,15 +1,18 @@
 //! What is known of a pair before and while it loads.
 
-use crate::gguf::Gguf;
+use crate::gguf::{Gguf, shown};
+
+/// Characters of a name that are passed on.
+const NAME: usize = 200;
 
 /// What the headers say about one model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelSummary {
-    /// `general.name`, or the file's name.
+    /// `general.name`, cut where it is long, or the file's name.
     pub name: String,
     /// `general.architecture`.
     pub architecture: String,
-    /// The format of most weights, such as `Q4_1`.
+    /// How the file's quantization is called, such as `Q4_K_M`; see [`Gguf::quantization`].
     pub quantization: String,
     /// Weights.
     pub parameters: u64,
@@ -41,11 +44,12 @@ impl ModelSummary {
     pub(super) fn of(gguf: &Gguf, architecture: &str, vocabulary_size: usize) -> Self {
         let name = gguf.optional_str("general.name").ok().flatten();
         Self {
-            name: name.map_or_else(|| gguf.path().display().to_string(), str::to_owned),
+            name: match name {
+                Some(name) => shown(name, NAME),
+                None => gguf.path().display().to_string(),
+            },
             architecture: architecture.to_owned(),
-            quantization: gguf
-                .dominant_format()
-                .map_or_else(String::new, |format| format!("{format:?}")),
+            quantization: gguf.quantization(),
             parameters: gguf.parameters(),
             weight_bytes: gguf.tensors().iter().map(|tensor| tensor.bytes).sum(),
             vocabulary_size,

@@ -169,6 +169,7 @@ impl Controller {
             drafted_steps: is_drafted,
             probe_steps: u64::from(seat.probes()),
             forced_bypasses: u64::from(seat.forced && drafted == 0),
+            declined_steps: u64::from(drafted == 0 && seat.declined()),
             bypassed_steps: 1 - is_drafted,
             pipelined_steps: u64::from(plan.goes_ahead() && drafted > 0),
             foreseen_rounds: seat.foreseen as u64,

@@ -199,6 +199,16 @@ impl Seat {
         nodes.min(self.max_depth.saturating_sub(depth))
     }
 
+    /// Whether a drafter had something to do, and it was not expected to pay. A step that was to be plain in any case declines
+    /// nothing: one that measures what that costs, and one of a request that has lost all that it may.
+    pub(super) fn declined(&self) -> bool {
+        let used = |kind: DraftKind| self.views[kind.index()].used(kind);
+        !self.forced
+            && DraftKind::ALL
+                .into_iter()
+                .any(|kind| used(kind) == Use::Declined)
+    }
+
     /// Whether all it drafted was a probe.
     pub(super) fn probes(&self) -> bool {
         let drafted = |view: &&View| view.nodes > 0;

@@ -14,6 +14,8 @@ pub struct SpeculationStats {
     pub probe_steps: u64,
     /// Steps that could have drafted and did not because the ledger was exhausted.
     pub forced_bypasses: u64,
+    /// Steps that could have drafted and did not because no draft was expected to save time.
+    pub declined_steps: u64,
     /// Steps without a draft, whatever the reason.
     pub bypassed_steps: u64,
     /// Steps in which the draft was continued while the target verified it.
@@ -57,6 +59,7 @@ impl SpeculationStats {
         self.drafted_steps += other.drafted_steps;
         self.probe_steps += other.probe_steps;
         self.forced_bypasses += other.forced_bypasses;
+        self.declined_steps += other.declined_steps;
         self.bypassed_steps += other.bypassed_steps;
         self.pipelined_steps += other.pipelined_steps;
         self.foreseen_rounds += other.foreseen_rounds;

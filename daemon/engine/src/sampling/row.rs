@@ -49,6 +49,24 @@ impl<'a> LogitsRow<'a> {
         }
     }
 
+    /// Whether the row says anything, where `chosen` was chosen by it: whether its largest logit is a finite number. Looks at one
+    /// number, because whatever is chosen of a row that has none has no finite logit either.
+    pub(crate) fn decides(self, chosen: TokenId) -> bool {
+        match self.0 {
+            Source::Values(values) => {
+                let logit = values.get(chosen as usize);
+                logit.is_some_and(|logit| logit.is_finite())
+            }
+            Source::Told { leading, .. } => leading.probs[0] > 0.0,
+        }
+    }
+
+    /// The row without the tokens from `tokens` on, of which all is read.
+    pub(crate) fn without_from(self, tokens: usize) -> Self {
+        let values = self.values();
+        Self(Source::Values(&values[..tokens.min(values.len())]))
+    }
+
     /// The token of the largest logit, the lowest on ties and NaN aside; 0 where none is above negative infinity.
     pub(crate) fn likeliest(self) -> TokenId {
         match self.0 {
@@ -137,6 +155,39 @@ mod tests {
             row.leading().probs,
             LogitsRow::from(&values).leading().probs
         );
+    }
+
+    #[test]
+    fn a_row_without_a_finite_maximum_decides_nothing() {
+        let choose = |values: &[f32], temperature: f32| {
+            let params = SamplingParams {
+                temperature,
+                ..SamplingParams::default()
+            };
+            let mut sampler = Sampler::new(params, &[], 1);
+            let distribution = sampler.distribution(values, &[]);
+            sampler.draw(&distribution, 0)
+        };
+        let [nan, high, low] = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
+        for (values, expected) in [
+            ([nan; 6], false),
+            ([low; 6], false),
+            ([nan, low, nan, low, nan, low], false),
+            ([1.0, 2.0, high, 3.0, nan, low], false),
+            ([high; 6], false),
+            ([low, low, nan, -3.0, low, nan], true),
+            ([1.0, 2.0, -1e38, 3e38, 0.0, 1.0], true),
+            ([0.0; 6], true),
+        ] {
+            for temperature in [0.0, 0.01, 1.0, 100.0] {
+                let chosen = choose(&values, temperature);
+                let row = LogitsRow::from(&values);
+                assert_eq!(row.decides(chosen), expected, "{values:?}: {chosen}");
+                let leading = Leading::of(&values);
+                let told = LogitsRow::told(&leading, &Away, 0);
+                assert_eq!(told.decides(chosen), expected, "{values:?} as told");
+            }
+        }
     }
 
     #[test]

@@ -8,10 +8,17 @@ const ALIGNMENT: usize = 32;
 /// Builds a GGUF file in memory: version 3, alignment 32, entries in the order of the calls.
 #[derive(Clone, Debug, Default)]
 pub struct GgufWriter {
-    keys: u64,
-    metadata: Vec<u8>,
-    tensors: u64,
-    table: Vec<u8>,
+    /// Key, number of the value's type, the value's bytes.
+    metadata: Vec<(String, u32, Vec<u8>)>,
+    tensors: Vec<Written>,
+}
+
+/// A tensor of a file.
+#[derive(Clone, Debug)]
+struct Written {
+    name: String,
+    shape: Vec<u64>,
+    format: u32,
     data: Vec<u8>,
 }
 
@@ -79,10 +86,42 @@ impl GgufWriter {
     /// Adds any value by the number of its type and its bytes in the file; both may be wrong on purpose.
     #[must_use]
     pub fn raw(mut self, key: &str, kind: u32, value: &[u8]) -> Self {
-        self.keys += 1;
-        self.metadata.extend(string(key.as_bytes()));
-        self.metadata.extend(kind.to_le_bytes());
-        self.metadata.extend(value);
+        self.metadata.push((key.to_owned(), kind, value.to_vec()));
+        self
+    }
+
+    /// All keys, each with the number of its type and its bytes.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, u32, &[u8])> {
+        let entries = self.metadata.iter();
+        entries.map(|(key, kind, value)| (key.as_str(), *kind, value.as_slice()))
+    }
+
+    /// Takes a key out.
+    #[must_use]
+    pub fn without(mut self, key: &str) -> Self {
+        self.metadata.retain(|(own, ..)| own != key);
+        self
+    }
+
+    /// All tensors: their names, shapes and bytes.
+    pub fn tensors(&self) -> impl Iterator<Item = (&str, &[u64], &[u8])> {
+        let tensors = self.tensors.iter();
+        tensors.map(|own| (own.name.as_str(), own.shape.as_slice(), own.data.as_slice()))
+    }
+
+    /// Takes a tensor out.
+    #[must_use]
+    pub fn without_tensor(mut self, name: &str) -> Self {
+        self.tensors.retain(|own| own.name != name);
+        self
+    }
+
+    /// Gives a tensor's bytes to be changed.
+    #[must_use]
+    pub fn with_changed(mut self, name: &str, change: impl FnOnce(&mut Vec<u8>)) -> Self {
+        if let Some(own) = self.tensors.iter_mut().find(|own| own.name == name) {
+            change(&mut own.data);
+        }
         self
     }
 
@@ -100,17 +139,12 @@ impl GgufWriter {
     /// Adds any tensor by shape (innermost first), number of its format and bytes; all may be wrong on purpose.
     #[must_use]
     pub fn raw_tensor(mut self, name: &str, shape: &[u64], format: u32, data: &[u8]) -> Self {
-        self.tensors += 1;
-        self.table.extend(string(name.as_bytes()));
-        self.table.extend((shape.len() as u32).to_le_bytes());
-        shape
-            .iter()
-            .for_each(|n| self.table.extend(n.to_le_bytes()));
-        self.table.extend(format.to_le_bytes());
-        self.table.extend((self.data.len() as u64).to_le_bytes());
-        self.data.extend(data);
-        self.data
-            .resize(self.data.len().next_multiple_of(ALIGNMENT), 0);
+        self.tensors.push(Written {
+            name: name.to_owned(),
+            shape: shape.to_vec(),
+            format,
+            data: data.to_vec(),
+        });
         self
     }
 
@@ -119,12 +153,29 @@ impl GgufWriter {
     pub fn finish(&self) -> Vec<u8> {
         let mut file = b"GGUF".to_vec();
         file.extend(3_u32.to_le_bytes());
-        file.extend(self.tensors.to_le_bytes());
-        file.extend(self.keys.to_le_bytes());
-        file.extend(&self.metadata);
-        file.extend(&self.table);
+        file.extend((self.tensors.len() as u64).to_le_bytes());
+        file.extend((self.metadata.len() as u64).to_le_bytes());
+        for (key, kind, value) in &self.metadata {
+            file.extend(string(key.as_bytes()));
+            file.extend(kind.to_le_bytes());
+            file.extend(value);
+        }
+        let mut offset = 0;
+        for tensor in &self.tensors {
+            file.extend(string(tensor.name.as_bytes()));
+            file.extend((tensor.shape.len() as u32).to_le_bytes());
+            for extent in &tensor.shape {
+                file.extend(extent.to_le_bytes());
+            }
+            file.extend(tensor.format.to_le_bytes());
+            file.extend((offset as u64).to_le_bytes());
+            offset += tensor.data.len().next_multiple_of(ALIGNMENT);
+        }
+        for tensor in &self.tensors {
+            file.resize(file.len().next_multiple_of(ALIGNMENT), 0);
+            file.extend(&tensor.data);
+        }
         file.resize(file.len().next_multiple_of(ALIGNMENT), 0);
-        file.extend(&self.data);
         file
     }
 }

@@ -58,7 +58,16 @@ impl TinyModel {
     /// If an extent does not fit 32 bits.
     #[must_use]
     pub fn gguf(&self) -> Vec<u8> {
-        self.fill(self.header(), self.tensors()).finish()
+        self.writer().finish()
+    }
+
+    /// Returns the model's file before it is written, to be changed.
+    ///
+    /// # Panics
+    /// If an extent does not fit 32 bits.
+    #[must_use]
+    pub fn writer(&self) -> GgufWriter {
+        self.fill(self.header(), self.tensors())
     }
 
     /// Writes the model with an LM head of its own, of random blocks of `format`, whose block has to divide the width.
@@ -104,7 +113,11 @@ impl TinyModel {
         let key = |name: &str| format!("{arch}.{name}");
         let size = |value: usize| u32::try_from(value).expect("tiny");
         let head_dim = self.width / self.heads;
-        GgufWriter::new()
+        let writer = match arch {
+            "gemma3" => GgufWriter::new().u32(&key("attention.sliding_window"), 16),
+            _ => GgufWriter::new(),
+        };
+        writer
             .str("general.architecture", arch)
             .str("general.name", "tiny")
             .u32(&key("block_count"), size(self.layers))
@@ -115,7 +128,6 @@ impl TinyModel {
             .u32(&key("attention.head_count_kv"), size(self.kv_heads))
             .u32(&key("attention.key_length"), size(head_dim))
             .u32(&key("attention.value_length"), size(head_dim))
-            .u32(&key("attention.sliding_window"), 16)
             .u32(&key("rope.dimension_count"), size(head_dim))
             .f32(&key("rope.freq_base"), 10_000.0)
             .f32(&key("attention.layer_norm_rms_epsilon"), 1e-5)
@@ -132,6 +144,15 @@ impl TinyModel {
     /// If an extent does not fit 32 bits.
     #[must_use]
     pub fn exit_adapter(&self, layers: usize) -> Vec<u8> {
+        self.exit_writer(layers).finish()
+    }
+
+    /// Returns the file of an exit adapter before it is written, to be changed.
+    ///
+    /// # Panics
+    /// If an extent does not fit 32 bits.
+    #[must_use]
+    pub fn exit_writer(&self, layers: usize) -> GgufWriter {
         let key = |name: &str| format!("llama-exit.{name}");
         let size = |value: usize| u32::try_from(value).expect("tiny");
         let writer = GgufWriter::new()
@@ -149,7 +170,7 @@ impl TinyModel {
         let block = Self { layers: 1, ..*self };
         let mut tensors = block.tensors();
         tensors.retain(|(name, _)| name != "token_embd.weight");
-        self.fill(writer, tensors).finish()
+        self.fill(writer, tensors)
     }
 
     /// Adds random weights.

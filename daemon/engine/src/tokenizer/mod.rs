@@ -76,7 +76,7 @@ impl Tokenizer {
     /// # Errors
     /// When the file has none, one that we do not know, or a damaged one.
     pub fn from_gguf(gguf: &Gguf) -> Result<Self, TokenizerError> {
-        let mut warnings = keys::check(gguf)?;
+        let mut warnings = keys::warnings(gguf)?;
         let vocabulary = Vocabulary::from_gguf(gguf)?;
         let model = match gguf.str("tokenizer.ggml.model")? {
             "gpt2" => Model::Bpe(Box::new(ByteLevelBpe::from_gguf(gguf, &vocabulary)?)),

@@ -161,6 +161,7 @@ pub(crate) fn run_all_by(
                     ran.tokens.extend(token_ids);
                     ran.text.push_str(&text);
                 }
+                Output::Failed { id, error } => panic!("{id:?} failed: {error}"),
                 Output::Finished { id, reason, stats } => {
                     ran.entry(id).or_default().end = Some((reason, stats))
                 }

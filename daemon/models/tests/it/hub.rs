@@ -5,12 +5,15 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
 pub(crate) const REPO: &str = "acme/tiny-GGUF";
 pub(crate) const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
+
+/// How long anything may take before a test gives up.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// How the hub behaves; tests change it while it runs.
 #[derive(Default)]
@@ -25,14 +28,20 @@ pub(crate) struct Behaviour {
     pub(crate) cuts: Vec<usize>,
     /// Answers everything with this status.
     pub(crate) status: Option<u16>,
+    /// Answers the next requests with these statuses, and a `retry-after` of so many seconds, one entry each.
+    pub(crate) busy: Vec<(u16, u32)>,
+    /// Refuses this token, and takes everybody else.
+    pub(crate) refuses_token: Option<(&'static str, u16)>,
+    /// Answers everything with a page for people, as a network does that wants a login first.
+    pub(crate) wants_login: bool,
     /// Says that files are this long.
     pub(crate) claims_size: Option<u64>,
     /// Says that files have this etag.
     pub(crate) claims_etag: Option<String>,
     /// Redirects the repository of this name to the real one, as after a rename.
     pub(crate) old_name: Option<String>,
-    /// Waits before it sends bytes.
-    pub(crate) delay: Duration,
+    /// Sends no bytes for as long as this holds.
+    pub(crate) holds: bool,
     /// What was asked so far.
     pub(crate) requests: Vec<Request>,
 }
@@ -99,12 +108,11 @@ impl FakeHub {
 
     fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
         let request = read_request(&stream)?;
-        let delay = self.set(|it| {
-            it.requests.push(request.clone());
-            it.delay
-        });
-        if request.path.starts_with("/cdn/") {
-            thread::sleep(delay);
+        self.set(|it| it.requests.push(request.clone()));
+        let end = Instant::now() + LIMIT;
+        while request.path.starts_with("/cdn/") && self.set(|it| it.holds) {
+            assert!(Instant::now() < end, "nobody let the hub send");
+            thread::sleep(Duration::from_millis(5));
         }
         let (head, body) = self.set(|it| answer(it, &request, self.port));
         stream.write_all(format!("HTTP/1.1 {head}connection: close\r\n\r\n").as_bytes())?;
@@ -145,6 +153,29 @@ fn answer(hub: &mut Behaviour, request: &Request, port: u16) -> (String, Vec<u8>
             Vec::new(),
         )
     };
+    if hub.wants_login {
+        let page = b"<html>Welcome to our free network!</html>".to_vec();
+        return (
+            format!(
+                "200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\n",
+                page.len()
+            ),
+            page,
+        );
+    }
+    if !hub.busy.is_empty() {
+        let (status, after) = hub.busy.remove(0);
+        let head = format!("{status} Busy\r\nretry-after: {after}\r\ncontent-length: 0\r\n");
+        return (head, Vec::new());
+    }
+    if let Some((token, status)) = hub.refuses_token
+        && request
+            .headers
+            .get("authorization")
+            .is_some_and(|sent| sent.ends_with(token))
+    {
+        return (format!("{status} No\r\ncontent-length: 0\r\n"), Vec::new());
+    }
     if let Some(status) = hub.status {
         return (format!("{status} No\r\ncontent-length: 0\r\n"), Vec::new());
     }

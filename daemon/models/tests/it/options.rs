@@ -67,3 +67,59 @@ fn the_hub_and_the_token_are_read_and_the_token_is_not_shown() {
     assert!(read.offline);
     assert!(!format!("{read:?}").contains("hf_env"));
 }
+
+#[test]
+fn older_names_and_variables_in_values_count_as_they_do_in_python() {
+    let at = |vars: &[(&str, &str)]| options(vars).unwrap().hub_cache;
+    let home = ("HOME", "/h");
+    assert_eq!(
+        at(&[home, ("HUGGINGFACE_HUB_CACHE", "/old")]),
+        Path::new("/old")
+    );
+    let both = [
+        home,
+        ("HUGGINGFACE_HUB_CACHE", "/old"),
+        ("HF_HUB_CACHE", "/new"),
+    ];
+    assert_eq!(at(&both), Path::new("/new"));
+    assert_eq!(at(&[home, ("HF_HOME", "$HOME/hf")]), Path::new("/h/hf/hub"));
+    assert_eq!(
+        at(&[home, ("HF_HOME", "${HOME}x/$NONE/y")]),
+        Path::new("/hx/$NONE/y/hub")
+    );
+
+    let token = |vars: &[(&str, &str)]| options(vars).unwrap().token;
+    assert_eq!(
+        token(&[home, ("HUGGING_FACE_HUB_TOKEN", "hf_old")]).as_deref(),
+        Some("hf_old")
+    );
+    assert_eq!(
+        token(&[
+            home,
+            ("HF_TOKEN", "hf_x"),
+            ("HF_HUB_DISABLE_IMPLICIT_TOKEN", "1")
+        ]),
+        None
+    );
+    assert_eq!(
+        token(&[home, ("HF_TOKEN", "two words\u{7}")]),
+        None,
+        "no header can hold it"
+    );
+
+    assert!(
+        options(&[home, ("TRANSFORMERS_OFFLINE", "YES")])
+            .unwrap()
+            .offline
+    );
+    assert!(!options(&[home, ("HF_HUB_OFFLINE", "0")]).unwrap().offline);
+    let proxied = options(&[
+        home,
+        ("HTTPS_PROXY", "http://me:secret@p:1"),
+        ("NO_PROXY", "a,b"),
+    ])
+    .unwrap();
+    assert_eq!(proxied.proxy.as_deref(), Some("http://me:secret@p:1"));
+    assert_eq!(proxied.no_proxy, ["a", "b"]);
+    assert!(!format!("{proxied:?}").contains("secret"));
+}

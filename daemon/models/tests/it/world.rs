@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tandem_models::{Event, ModelRef, PullError, Store, StoreOptions};
 use tempfile::TempDir;
@@ -24,6 +25,9 @@ impl World {
             home: Some(dir.path().to_owned()),
             endpoint: hub.endpoint(),
             token: None,
+            proxy: None,
+            no_proxy: Vec::new(),
+            patience: Duration::from_secs(60),
             offline: false,
             python: PathBuf::from("/nonexistent/python3"),
         };
@@ -73,6 +77,8 @@ fn tell(event: &Event<'_>) -> String {
         Event::Started { done_bytes, .. } => format!("started at {done_bytes}"),
         Event::Advanced { .. } => "advanced".to_owned(),
         Event::Retrying { .. } => "retrying".to_owned(),
+        Event::TokenRefused { .. } => "token refused".to_owned(),
+        Event::Kept { .. } => "kept".to_owned(),
         Event::Finished => "finished".to_owned(),
         _ => "something new".to_owned(),
     }

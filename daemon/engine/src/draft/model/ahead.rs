@@ -9,7 +9,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::fed::{Fed, Foreseen};
-use crate::draft::Expected;
+use crate::draft::distributions::Distributions;
+use crate::draft::{Expected, Reach};
 use crate::model::{LanguageModel, ModelError, Row};
 use crate::sampling::{Distribution, KeptRow, LogitsRow};
 use crate::{SequenceId, TokenId};
@@ -26,10 +27,12 @@ struct Walk<'a> {
     last: Option<usize>,
     /// Tokens of the path that belong to the draft.
     drafted: usize,
+    /// What the model can be fed.
+    reach: Reach,
 }
 
 impl<'a> Walk<'a> {
-    fn begin(expected: &'a Expected<'a>, fed: &'a mut Fed) -> Option<Self> {
+    fn begin(expected: &'a Expected<'a>, fed: &'a mut Fed, reach: Reach) -> Option<Self> {
         // A cache that is behind would have to catch up first, and a draft that is all fed ends where its model saw no use
         // in going on.
         if fed.tokens.len() != expected.tokens.len() {
@@ -44,6 +47,7 @@ impl<'a> Walk<'a> {
             expected,
             fed,
             path,
+            reach,
         };
         walk.goes_on().then_some(walk)
     }
@@ -51,7 +55,10 @@ impl<'a> Walk<'a> {
     /// As many tokens ahead as the draft had, and the one that the target chooses.
     fn goes_on(&self) -> bool {
         let most = (2 * self.drafted + 1).min(self.expected.remaining);
-        self.pending > 0 && self.path.len() <= most
+        // What others drafted can be beyond what this model knows.
+        let largest = self.path.iter().copied().max().unwrap_or(0);
+        let length = self.expected.tokens.len() + self.path.len();
+        self.pending > 0 && self.path.len() <= most && self.reach.covers(length, largest)
     }
 
     /// Appends the rows to be fed.
@@ -87,6 +94,8 @@ impl<'a> Walk<'a> {
 pub(super) fn run(
     model: &mut dyn LanguageModel,
     sequences: &mut HashMap<SequenceId, Fed>,
+    distributions: &Distributions,
+    reach: Reach,
     expected: &[Expected<'_>],
     stop: &AtomicBool,
 ) -> Result<(), ModelError> {
@@ -94,7 +103,7 @@ pub(super) fn run(
         .iter_mut()
         .filter_map(|(id, fed)| {
             let expected = expected.iter().find(|expected| expected.id == *id)?;
-            Walk::begin(expected, fed)
+            Walk::begin(expected, fed, reach)
         })
         .collect();
     let (mut rows, mut want) = (Vec::new(), Vec::new());
@@ -108,7 +117,7 @@ pub(super) fn run(
         }
         let logits = model.grow(&rows, &want)?;
         for (index, walk) in walks.iter_mut().enumerate() {
-            walk.take(logits.at(index), &mut scratch);
+            walk.take(distributions.seen(logits.at(index)), &mut scratch);
         }
         logits.arrived()?;
         walks.retain(Walk::goes_on);

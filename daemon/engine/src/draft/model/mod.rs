@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::distributions::Distributions;
 use super::growth::{Open, expand_all, expand_foreseen, next_round};
-use super::{DraftRequest, Drafter, Drafting, Expected};
+use super::{DraftRequest, Drafter, Drafting, Expected, Reach};
 use crate::SequenceId;
 use crate::model::{LanguageModel, ModelError, Rehearsal, Row};
 use crate::policy::{CatchUp, DraftKind};
@@ -54,6 +54,16 @@ impl ModelDrafter {
             max_rows: max_rows.max(1),
             sequences: HashMap::new(),
             distributions: Distributions::default(),
+        }
+    }
+
+    /// Says how many tokens the target has: none beyond is proposed.
+    #[must_use]
+    pub fn for_vocabulary(self, tokens: usize) -> Self {
+        let own = self.model.config().vocabulary;
+        Self {
+            distributions: Distributions::within((tokens < own).then_some(tokens)),
+            ..self
         }
     }
 
@@ -118,6 +128,7 @@ impl Drafter for ModelDrafter {
         let (mut places, mut next): (Vec<Open>, Vec<Open>) = (Vec::new(), Vec::new());
         let (mut rows, mut want) = (Vec::new(), Vec::new());
         let mut fed = vec![0; requests.len()];
+        let positions = self.reach().positions;
         let started = (step.clock)();
         for index in 0..requests.len() {
             let request = &requests[index];
@@ -160,6 +171,7 @@ impl Drafter for ModelDrafter {
         }
         loop {
             let sequences = &mut self.sequences;
+            next.retain(|place| place.is_within(positions, requests));
             let slot = |request: usize| sequences[&requests[request].id].slot;
             next_round(kind, plan, requests, &mut next, &mut fed, slot, &mut rows);
             if next.is_empty() {
@@ -179,8 +191,10 @@ impl Drafter for ModelDrafter {
     }
 
     fn ahead(&mut self, expected: &[Expected<'_>], stop: &AtomicBool) -> Result<(), ModelError> {
+        let reach = self.reach();
         self.model.alone(true);
-        let result = ahead::run(&mut *self.model, &mut self.sequences, expected, stop);
+        let (model, sequences) = (&mut *self.model, &mut self.sequences);
+        let result = ahead::run(model, sequences, &self.distributions, reach, expected, stop);
         self.model.alone(false);
         result
     }
@@ -191,6 +205,14 @@ impl Drafter for ModelDrafter {
 
     fn rehearse(&mut self, rehearsal: &Rehearsal<'_>) -> Result<(), ModelError> {
         rehearsal.run(&mut *self.model, REHEARSED, |_, _, _| {})
+    }
+
+    fn reach(&self) -> Reach {
+        let config = self.model.config();
+        Reach {
+            vocabulary: config.vocabulary,
+            positions: config.context_length,
+        }
     }
 
     fn behind(&self, id: SequenceId, tokens: usize) -> usize {

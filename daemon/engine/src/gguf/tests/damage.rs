@@ -96,6 +96,76 @@ fn absurd_values_are_refused() {
     ));
 }
 
+/// Opens a file of 8 GiB that is a header of one key and then a hole.
+fn over_a_hole(kind: u32, value: &[u8]) -> GgufError {
+    let mut file = GgufWriter::new().raw("k", kind, value).finish();
+    file.truncate(24 + 8 + 1 + 4 + value.len());
+    let mut stored = NamedTempFile::new().unwrap();
+    stored.write_all(&file).unwrap();
+    stored.as_file().set_len(8 << 30).unwrap();
+    let started = std::time::Instant::now();
+    let error = Gguf::open(stored.path()).unwrap_err();
+    // It takes milliseconds; reading what the header promises would take seconds at the least.
+    let took = started.elapsed().as_secs_f64();
+    assert!(took < 1.0, "{took} s: {error}");
+    error
+}
+
+#[test]
+fn what_no_model_has_is_refused_over_a_hole() {
+    let array = |kind: u32, count: u64| [&kind.to_le_bytes()[..], &count.to_le_bytes()].concat();
+    let nested = |inner: Vec<u8>| [array(9, 1), inner].concat();
+    for (kind, value) in [
+        (8, (6_u64 << 30).to_le_bytes().to_vec()),
+        (8, (65_u64 << 20).to_le_bytes().to_vec()),
+        (9, array(0, 6 << 30)),
+        (9, array(4, 1 << 30)),
+        (9, array(12, 900_000_000)),
+        (9, array(8, 900_000_000)),
+        (9, array(8, 5_000_000)),
+        (9, array(9, 600_000_000)),
+        (9, array(9, 100_000)),
+        (9, nested(array(0, 6 << 30))),
+        (9, nested(array(8, 700_000_000))),
+        (9, nested(array(9, 100_000))),
+        (9, nested(nested(array(4, 1 << 30)))),
+    ] {
+        let error = over_a_hole(kind, &value).to_string();
+        assert!(
+            error.contains("more than the") && error.contains("`k`"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_whole_header_is_bounded() {
+    let mut file = GgufWriter::new().finish();
+    file[16..24].copy_from_slice(&60_000_u64.to_le_bytes());
+    let mut stored = NamedTempFile::new().unwrap();
+    stored.write_all(&file).unwrap();
+    let file = stored.as_file();
+    file.set_len(8 << 30).unwrap();
+    // Keys of 40 MiB of text each, of which the third is one too many.
+    let mut at = 24;
+    for index in 0..3_u8 {
+        let entry = [
+            &1_u64.to_le_bytes()[..],
+            &[b'a' + index],
+            &8_u32.to_le_bytes(),
+            &(40_u64 << 20).to_le_bytes(),
+        ]
+        .concat();
+        std::os::unix::fs::FileExt::write_all_at(file, &entry, at).unwrap();
+        at += entry.len() as u64 + (40 << 20);
+    }
+    let error = Gguf::open(stored.path()).unwrap_err().to_string();
+    assert!(
+        error.contains("the size of the header") && error.contains("`c`"),
+        "{error}"
+    );
+}
+
 #[test]
 fn impossible_tensors_are_refused() {
     let with =
@@ -216,7 +286,10 @@ proptest! {
         }
         if let Ok(gguf) = open(&file) {
             for tensor in gguf.tensors() {
-                prop_assert_eq!(gguf.read_tensor(tensor).unwrap().len() as u64, tensor.bytes);
+                match gguf.read_tensor(tensor) {
+                    Ok(data) => prop_assert_eq!(data.len() as u64, tensor.bytes),
+                    Err(error) => prop_assert!(matches!(error, GgufError::NotFinite { .. }), "{}", error),
+                }
             }
         }
     }

@@ -114,21 +114,24 @@ fn models_share_a_pool_while_one_of_them_lives() {
     assert_eq!(rest.strong_count(), 0, "its threads have ended");
 }
 
+/// Waits until all workers have parked.
+fn until_parked(pool: &Pool) {
+    let parked = || {
+        let mut workers = pool.shared.parked.iter();
+        workers.all(|p| p.0.load(Ordering::SeqCst))
+    };
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !parked() {
+        assert!(Instant::now() < deadline, "the workers do not park");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 #[test]
 fn stages_begin_after_the_workers_have_parked() {
     let pool = pool(3);
-    let parked = || {
-        pool.shared
-            .parked
-            .iter()
-            .all(|p| p.0.load(Ordering::SeqCst))
-    };
     for _ in 0..5 {
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while !parked() {
-            assert!(Instant::now() < deadline, "the workers do not park");
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        until_parked(&pool);
         let ran = AtomicUsize::new(0);
         pool.run(64, |_| {
             ran.fetch_add(1, Ordering::Relaxed);
@@ -176,8 +179,9 @@ fn an_idle_pool_takes_no_time() {
     // A name of its own: other tests of this process run at the same time.
     let pool = Pool::named("idlepool", NonZeroUsize::new(3).expect("three"));
     pool.run(64, |_| {});
-    std::thread::sleep(Duration::from_millis(50));
+    until_parked(&pool);
     let before = ticks();
+    // Nothing is hoped for: the longer nothing happens, the more this shows.
     std::thread::sleep(Duration::from_millis(300));
     let after = ticks();
     assert!(after - before <= 1, "{} ticks", after - before);

@@ -61,8 +61,11 @@ fn model_with(
         .u32(&key("context_length"), 512)
         .u32(&key("attention.head_count"), HEADS as u32)
         .u32(&key("attention.head_count_kv"), KV_HEADS as u32)
-        .u32(&key("attention.sliding_window"), 7)
         .f32(&key("attention.layer_norm_rms_epsilon"), 1e-5);
+    // Which layers of a qwen have a window is in no key.
+    if !architecture.starts_with("qwen") {
+        file = file.u32(&key("attention.sliding_window"), 7);
+    }
     let mut seed = 1_u32;
     let mut tensor = |name: &str, shape: &[usize]| {
         let count: usize = shape.iter().product();
