@@ -129,8 +129,7 @@ impl ChatTemplate {
         if messages.is_empty() {
             return Err(TemplateError::NoMessages);
         }
-        let bytes = messages.iter().map(|m| m.content.len()).sum();
-        tokenizer.check_length(bytes, limits)?;
+        tokenizer.check_length(messages.iter().map(|m| m.content.as_str()), limits)?;
         // A message takes a token at least, whatever the layout.
         if messages.len() > limits.tokens {
             let limit = limits.tokens;

@@ -25,26 +25,30 @@ impl Tokenizer {
         special: SpecialTokens,
         limits: EncodeLimits<'_>,
     ) -> Result<Vec<TokenId>, EncodeError> {
-        self.check_length(text.len(), limits)?;
+        self.check_length([text], limits)?;
         let mut ids = Sink::new(limits, self.longest_piece());
         self.encode_fragments(self.special(special).split(text), true, &mut ids)?;
         Ok(ids.into_ids())
     }
 
-    /// Fewest tokens that a text of so many bytes makes.
+    /// Fewest tokens that texts make, as far as their length tells.
     #[must_use]
-    pub fn least_tokens(&self, bytes: usize) -> usize {
-        bytes / self.longest_piece()
+    pub fn least_tokens<'a>(&self, texts: impl IntoIterator<Item = &'a str>) -> usize {
+        let weight = |text: &str| match &self.model {
+            Model::Bpe(bpe) => bpe.weight(text),
+            Model::SentencePiece(_) => text.len(),
+        };
+        texts.into_iter().map(weight).sum::<usize>() / self.longest_piece()
     }
 
-    /// Refuses a text whose length alone says that it makes too many tokens.
-    pub(crate) fn check_length(
+    /// Refuses texts whose length alone says that they make too many tokens.
+    pub(crate) fn check_length<'a>(
         &self,
-        bytes: usize,
+        texts: impl IntoIterator<Item = &'a str>,
         limits: EncodeLimits<'_>,
     ) -> Result<(), EncodeError> {
         let limit = limits.tokens;
-        match self.least_tokens(bytes) > limit {
+        match self.least_tokens(texts) > limit {
             true => Err(EncodeError::TooMany { limit }),
             false => Ok(()),
         }

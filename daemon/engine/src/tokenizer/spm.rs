@@ -91,7 +91,7 @@ impl SentencePiece {
             };
             let (word, after) = rest.split_at(cut);
             rest = after;
-            into.begin_word(word.len())?;
+            into.begin_word(word.len(), word.len())?;
             let word: String = prefix
                 .chars()
                 .chain(word.chars())
