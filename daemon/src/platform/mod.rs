@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+mod clean;
 mod fake;
 mod guard;
 #[cfg(target_os = "linux")]
@@ -17,6 +18,7 @@ mod poll;
 mod psi;
 mod told;
 
+pub(crate) use clean::{allow_descriptors, redirect_output, start_clean};
 pub use fake::FakePlatform;
 pub use guard::{KeepAwake, PressureWatch};
 #[cfg(target_os = "linux")]
