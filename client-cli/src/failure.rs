@@ -164,6 +164,8 @@ fn client_exit(error: &Error) -> Exit {
         Error::Launch(_)
         | Error::DaemonUnavailable { .. }
         | Error::UntrustedSocket(_)
+        | Error::Ending { .. }
+        | Error::Silent { .. }
         | Error::NotReady { .. } => Exit::Unavailable,
         _ => Exit::Failed,
     }

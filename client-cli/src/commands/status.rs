@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use tandem_client::v1::{MemoryStage, ModelInfo, PairStatus, StatusResponse};
-use tandem_client::{Client, Retry};
+use tandem_client::{Client, Paths, Retry, launch};
 
 use crate::args::StatusArgs;
 use crate::failure::Failure;
@@ -16,14 +16,20 @@ use crate::output::Output;
 use crate::summary::{age, bytes, clock, load_percent, load_stage, milliseconds};
 use crate::visible::one_line;
 
+/// How long the daemon may take to answer.
+const ANSWER: Duration = Duration::from_secs(10);
+
 pub(crate) async fn run(args: StatusArgs) -> Result<(), Failure> {
     let client = Client::from_env()?.with_retry(Retry::never());
+    let paths = Paths::from_env()?;
     let events = if args.watch {
+        // Whoever answers this begins to tell at once.
+        launch::ask(&paths, ANSWER, client.health()).await?;
         Some(watch::begin(&client).await?)
     } else {
         None
     };
-    let status = client.status().await?;
+    let status = launch::ask(&paths, ANSWER, client.status()).await?;
     let mut output = Output::new();
     if args.json {
         output.json(&json::status(&status))?;

@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+mod clean;
 mod clock;
 mod fake;
 mod guard;
@@ -18,6 +19,7 @@ mod poll;
 mod psi;
 mod told;
 
+pub(crate) use clean::{allow_descriptors, redirect_output, start_clean};
 pub(crate) use clock::local_time;
 pub use fake::FakePlatform;
 pub use guard::{KeepAwake, PressureWatch};
