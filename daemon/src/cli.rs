@@ -20,6 +20,9 @@ use crate::{ConfigSource, Notifier, RunError, Setup, Signal as Asked, logging, p
 /// How long blocking work may go on after the daemon ended before the process leaves it behind.
 const RUNTIME_SHUTDOWN: Duration = Duration::from_millis(200);
 
+/// Bytes of address space that the daemon itself takes: threads' stacks, and what allocators set aside for them.
+const LEAST_ROOM: u64 = 128 << 20;
+
 /// Arguments of the daemon.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Args {
@@ -55,6 +58,11 @@ pub(crate) enum Failure {
     Listen(#[from] ListenError),
     #[error("cannot start the runtime: {0}")]
     Runtime(std::io::Error),
+    #[error(
+        "the limits of this process leave {room} bytes of address space, and the daemon needs {LEAST_ROOM} before it loads \
+         anything; raise them (`ulimit -v`, `ulimit -d`)"
+    )]
+    Room { room: u64 },
     #[error(transparent)]
     Run(#[from] RunError),
 }
@@ -65,7 +73,11 @@ impl Failure {
         match self {
             Self::Listen(ListenError::AlreadyRunning { .. }) => 1,
             Self::LogLevel(_) => 2,
-            Self::Listen(_) | Self::Runtime(_) | Self::Run(_) | Self::Store(_) => 69,
+            Self::Room { .. }
+            | Self::Listen(_)
+            | Self::Runtime(_)
+            | Self::Run(_)
+            | Self::Store(_) => 69,
             Self::Paths(_) | Self::Config(_) => 78,
         }
     }
@@ -85,7 +97,11 @@ pub fn main(args: &Args) -> ExitCode {
 }
 
 fn start(args: &Args) -> Result<(), Failure> {
+    platform::limits_are_errors();
     platform::keep_memory_together();
+    if let Some(room) = platform::room().filter(|room| *room < LEAST_ROOM) {
+        return Err(Failure::Room { room });
+    }
     logging::init(args.log_format, &args.log_level)?;
     let mut paths = Paths::from_env()?;
     if let Some(socket) = &args.socket {
