@@ -32,6 +32,9 @@ use failure::Failure;
 use tandem_client::Paths;
 
 fn main() -> ExitCode {
+    // What meets a limit of the process while it downloads is an error, and leaves what it can go on from.
+    #[cfg(feature = "daemon")]
+    tandem_daemon::platform::limits_are_errors();
     let command = match Cli::try_parse() {
         Ok(cli) => cli.command,
         Err(error) => return args::refuse(&error),

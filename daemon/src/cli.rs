@@ -22,6 +22,9 @@ const RUNTIME_SHUTDOWN: Duration = Duration::from_millis(200);
 /// How long the last log lines may take: a reader may have stopped reading for good.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
+/// Bytes of address space that the daemon itself takes: threads' stacks, and what allocators set aside for them.
+const LEAST_ROOM: u64 = 128 << 20;
+
 /// Arguments of the daemon.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Args {
@@ -57,6 +60,11 @@ pub(crate) enum Failure {
     Listen(#[from] ListenError),
     #[error("cannot start the runtime: {0}")]
     Runtime(std::io::Error),
+    #[error(
+        "the limits of this process leave {room} bytes of address space, and the daemon needs {LEAST_ROOM} before it loads \
+         anything; raise them (`ulimit -v`, `ulimit -d`)"
+    )]
+    Room { room: u64 },
     #[error(transparent)]
     Run(#[from] RunError),
 }
@@ -67,7 +75,11 @@ impl Failure {
         match self {
             Self::Listen(ListenError::AlreadyRunning { .. }) => 1,
             Self::LogLevel(_) => 2,
-            Self::Listen(_) | Self::Runtime(_) | Self::Run(_) | Self::Store(_) => 69,
+            Self::Room { .. }
+            | Self::Listen(_)
+            | Self::Runtime(_)
+            | Self::Run(_)
+            | Self::Store(_) => 69,
             Self::Paths(_) | Self::Config(_) => 78,
         }
     }
@@ -95,7 +107,11 @@ pub fn main(args: &Args) -> ExitCode {
 }
 
 fn start(args: &Args, inherited: &[String]) -> Result<(), Failure> {
+    platform::limits_are_errors();
     platform::keep_memory_together();
+    if let Some(room) = platform::room().filter(|room| *room < LEAST_ROOM) {
+        return Err(Failure::Room { room });
+    }
     platform::allow_descriptors();
     let log_file = Paths::from_env().ok().map(|paths| paths.log_file());
     logging::init(args.log_format, &args.log_level, log_file)?;

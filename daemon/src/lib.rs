@@ -226,6 +226,7 @@ pub async fn run(setup: Setup, signals: mpsc::Receiver<Signal>) -> Result<(), Ru
     }
     let mut attendants = JoinSet::new();
     attendants.spawn(residency::keep(Arc::clone(&residency)));
+    attendants.spawn(residency::mend(Arc::clone(&residency)));
     attendants.spawn(governor::govern(
         Arc::clone(&residency),
         daemon.memory.clone(),

@@ -28,9 +28,14 @@ pub(crate) async fn run(args: ReloadArgs) -> Result<(), Failure> {
     .await?;
     let mut output = Output::new();
     if args.json {
-        output.json(&json::reload(&changes))
+        output.json(&json::reload(&changes))?;
     } else {
-        output.line(&summary::reload(&changes))
+        output.line(&summary::reload(&changes))?;
+    }
+    // Everything else has taken effect, and yet it is not as the configuration says.
+    match changes.failed.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::StillFailed(changes.failed)),
     }
 }
 

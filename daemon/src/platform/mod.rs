@@ -106,6 +106,31 @@ pub fn keep_memory_together() {
     linux::keep_memory_together();
 }
 
+/// Returns how many bytes of memory the limits of this process leave it (`ulimit -v`, `ulimit -d`), mapped files counted
+/// where the system counts them; `None` where there is no such limit.
+#[must_use]
+pub fn room() -> Option<u64> {
+    #[cfg(target_os = "linux")]
+    return linux::room();
+    // The system knows these limits and holds nobody to them.
+    #[cfg(target_os = "macos")]
+    return None;
+}
+
+/// Has a write beyond a limit of the process, or of its disk quota, fail as any other, where the system would end the process
+/// for it; to be called first of all.
+pub fn limits_are_errors() {
+    ignore_file_size_signal();
+}
+
+#[expect(unsafe_code, reason = "signal is a C function")]
+fn ignore_file_size_signal() {
+    // SAFETY: signal(2) with SIG_IGN installs nothing that could run; write(2) then fails with EFBIG.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
+}
+
 /// The environment variable that names a file to read memory pressure from, in the format of `/proc/pressure/memory`,
 /// instead of asking the system.
 pub const PRESSURE_FILE: &str = "TANDEM_PRESSURE_FILE";
