@@ -6,6 +6,7 @@ use std::process::{ExitCode, ExitStatus};
 
 use tandem_bench::BenchError;
 use tandem_client::launch::LaunchError;
+use tandem_client::v1::FailedPair;
 use tandem_client::{Error, PathsError};
 use tandem_launchd::ServiceError;
 use tandem_models::{ModelError, PullError};
@@ -59,6 +60,8 @@ pub(crate) enum Failure {
         "the daemon (process {pid}) did not end within {limit_s} s; it may still be finishing requests"
     )]
     StillRunning { pid: u32, limit_s: u64 },
+    #[error("{}", still_failed(.0))]
+    StillFailed(Vec<FailedPair>),
     #[error("the daemon runs, but could not load its default pair `{pair}`: {error}")]
     NotLoaded { pair: String, error: String },
     /// Whoever read standard output went away; that is their right and no error.
@@ -94,7 +97,9 @@ impl Failure {
             Self::Client(error) | Self::Bench(BenchError::Client(error)) => client_exit(error),
             Self::Bench(error) => bench_exit(error),
             Self::Usage(_) => Exit::Usage,
-            Self::Paths(_) | Self::Config(_) | Self::NotLoaded { .. } => Exit::Config,
+            Self::Paths(_) | Self::Config(_) | Self::NotLoaded { .. } | Self::StillFailed(_) => {
+                Exit::Config
+            }
             Self::Service(
                 ServiceError::NoCommand { .. }
                 | ServiceError::NoSession { .. }
@@ -115,6 +120,13 @@ impl Failure {
             | Self::NotCached(_) => Exit::Failed,
         }
     }
+}
+
+/// Words which pairs could not be loaded, and why.
+fn still_failed(pairs: &[FailedPair]) -> String {
+    let each = |failed: &FailedPair| format!("pair \"{}\": {}", failed.pair, failed.error);
+    let each: Vec<String> = pairs.iter().map(each).collect();
+    each.join("; ")
 }
 
 /// Words how a daemon ended, where that is known.
@@ -164,6 +176,8 @@ fn client_exit(error: &Error) -> Exit {
         Error::Launch(_)
         | Error::DaemonUnavailable { .. }
         | Error::UntrustedSocket(_)
+        | Error::Ending { .. }
+        | Error::Silent { .. }
         | Error::NotReady { .. } => Exit::Unavailable,
         _ => Exit::Failed,
     }

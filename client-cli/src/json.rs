@@ -73,8 +73,8 @@ pub(crate) fn status(status: &StatusResponse) -> Value {
         "uptime_ms": milliseconds(status.uptime),
         "socket_path": status.socket_path,
         "config_path": status.config_path,
-        "backend": status.backend,
-        "batch_invariant": status.batch_invariant,
+        "backend": known(&status.backend),
+        "batch_invariant": known(&status.backend).map(|_| status.batch_invariant),
         "memory": memory(status.memory),
         "pairs": status.pairs.iter().map(pair).collect::<Vec<_>>(),
         "totals": {
@@ -111,7 +111,7 @@ fn pair(pair: &PairStatus) -> Value {
         "speculation_off_reason": info.speculation_off_reason,
         "draft_methods": info.draft_methods().map(draft_method).collect::<Vec<_>>(),
         "exit_layer": info.exit_layer,
-        "context_length": info.context_length,
+        "context_length": known(&info.context_length),
         "warnings": info.warnings,
         "load_progress": info.load_progress.as_ref().map(load_progress),
         "keep_alive_ms": keep_alive(info.keep_alive),
@@ -119,8 +119,8 @@ fn pair(pair: &PairStatus) -> Value {
         "running": pair.running,
         "waiting": pair.waiting,
         "queue_capacity": pair.queue_capacity,
-        "memory": memory(pair.memory),
-        "speculation": speculation(pair.speculation.as_ref()),
+        "memory": pair.memory.map(|held| memory(Some(held))),
+        "speculation": pair.speculation.as_ref().map(|did| speculation(Some(did))),
         "step_costs": pair.step_costs.iter().map(step_cost).collect::<Vec<_>>(),
     })
 }
@@ -177,14 +177,20 @@ pub(crate) fn draft_method(method: DraftMethod) -> String {
 fn model(model: &ModelInfo) -> Value {
     json!({
         "source": model.source,
-        "name": model.name,
-        "architecture": model.architecture,
-        "quantization": model.quantization,
-        "parameters": model.parameters,
-        "weight_bytes": model.weight_bytes,
-        "vocabulary_size": model.vocabulary_size,
-        "mapped_bytes": model.mapped_bytes,
+        "name": known(&model.name),
+        "architecture": known(&model.architecture),
+        "quantization": known(&model.quantization),
+        "parameters": known(&model.parameters),
+        "weight_bytes": known(&model.weight_bytes),
+        "vocabulary_size": known(&model.vocabulary_size),
+        // 0 means something of a model that is loaded.
+        "mapped_bytes": known(&model.parameters).map(|_| model.mapped_bytes),
     })
+}
+
+/// What is not known before a pair is loaded is empty or 0 on the wire, and null here.
+fn known<T: Default + PartialEq>(value: &T) -> Option<&T> {
+    (*value != T::default()).then_some(value)
 }
 
 fn load_progress(load: &LoadProgress) -> Value {
@@ -216,6 +222,10 @@ pub(crate) fn reload(changes: &ReloadResponse) -> Value {
         "removed": changes.removed,
         "changed": changes.changed,
         "retried": changes.retried,
+        "failed": changes.failed.iter().map(|failed| json!({
+            "pair": failed.pair,
+            "error": failed.error,
+        })).collect::<Vec<_>>(),
         "restart_needed": changes.restart_needed,
     })
 }

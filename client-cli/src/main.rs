@@ -7,6 +7,8 @@
 //! `output` alone writes to standard output and standard error, as `visible` has it; `failure` turns errors into exit codes,
 //! of which `exit` has the table.
 
+#![deny(clippy::print_stderr)] // it panics where standard error cannot be written; `say!` does not
+
 // First: its `say!` is that of all modules below.
 #[macro_use]
 mod output;
@@ -30,6 +32,9 @@ use failure::Failure;
 use tandem_client::Paths;
 
 fn main() -> ExitCode {
+    // What meets a limit of the process while it downloads is an error, and leaves what it can go on from.
+    #[cfg(feature = "daemon")]
+    tandem_daemon::platform::limits_are_errors();
     let command = match Cli::try_parse() {
         Ok(cli) => cli.command,
         Err(error) => return args::refuse(&error),
@@ -55,7 +60,10 @@ fn client_main(command: Command) -> ExitCode {
         Ok(runtime) => runtime,
         Err(source) => return Failure::io("start the runtime", source).report(),
     };
-    end(runtime.block_on(dispatch(command)))
+    let done = runtime.block_on(dispatch(command));
+    // A download that a time limit ended would be waited for otherwise.
+    runtime.shutdown_background();
+    end(done)
 }
 
 fn end(result: Result<(), Failure>) -> ExitCode {

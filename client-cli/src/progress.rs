@@ -15,9 +15,7 @@ const REMIND: Duration = Duration::from_secs(10);
 pub(crate) enum Waiting {
     Hidden,
     Spinner(ProgressBar),
-    Lines {
-        last: Option<(&'static str, Duration)>,
-    },
+    Lines { last: Option<(String, Duration)> },
 }
 
 impl Waiting {
@@ -34,7 +32,7 @@ impl Waiting {
     }
 
     /// Says what is going on, how far it is, and for how long it has been waited for.
-    pub(crate) fn show(&mut self, what: &'static str, percent: Option<u64>, elapsed: Duration) {
+    pub(crate) fn show(&mut self, what: &str, percent: Option<u64>, elapsed: Duration) {
         let percent = percent.map_or_else(String::new, |percent| format!(" {percent} %"));
         match self {
             Self::Hidden => {}
@@ -44,10 +42,12 @@ impl Waiting {
                 bar.tick();
             }
             Self::Lines { last } => {
-                let due = last.is_none_or(|(before, at)| before != what || elapsed >= at + REMIND);
+                let due = last
+                    .as_ref()
+                    .is_none_or(|(before, at)| before != what || elapsed >= *at + REMIND);
                 if due {
                     say!("tandem: {what}{percent} ({} s)", elapsed.as_secs());
-                    *last = Some((what, elapsed));
+                    *last = Some((what.to_owned(), elapsed));
                 }
             }
         }

@@ -50,11 +50,16 @@ pub(crate) fn reload(changes: &ReloadResponse) -> String {
         ("loaded again", &changes.retried),
         ("restart to apply", &changes.restart_needed),
     ];
-    let said: Vec<String> = lists
+    let mut said: Vec<String> = lists
         .iter()
         .filter(|(_, names)| !names.is_empty())
         .map(|(what, names)| format!("{what} {}", names.join(", ")))
         .collect();
+    if !changes.failed.is_empty() {
+        let failed = changes.failed.iter().map(|failed| failed.pair.as_str());
+        let failed: Vec<&str> = failed.collect();
+        said.push(format!("still not loaded {}", failed.join(", ")));
+    }
     match said.is_empty() {
         true => "no pair changed".to_owned(),
         false => said.join("; "),

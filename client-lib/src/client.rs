@@ -13,6 +13,7 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
 use crate::door;
+use crate::launch;
 use crate::stream::Deadline;
 use crate::v1::tandem_service_client::TandemServiceClient;
 use crate::{Error, Events, GenerateRequest, Retry, TokenStream, v1};
@@ -45,12 +46,13 @@ pub enum Health {
 }
 
 impl Client {
-    /// Makes a client of the daemon that the environment names.
+    /// Makes a client of the daemon that the environment names, or of the one of this user that runs already, wherever the
+    /// environment that it was started from has its socket.
     ///
     /// # Errors
     /// Returns [`Error::Paths`] where the environment names none.
     pub fn from_env() -> Result<Self, Error> {
-        Self::new(Paths::from_env()?.socket)
+        Self::new(launch::socket(&Paths::from_env()?))
     }
 
     /// Makes a client of the daemon on this socket.

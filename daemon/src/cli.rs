@@ -6,19 +6,24 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use tandem_models::{ModelError, Store};
-use tandem_proto::paths::{ACTIVATION_NAME, Paths, PathsError};
+use tandem_proto::paths::{ACTIVATION_NAME, BACKGROUND_VARIABLE, Paths, PathsError};
 use tokio::runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tracing_subscriber::filter::ParseError;
 
 use crate::config::{Config, ConfigError};
-use crate::listener::{ListenError, Listener};
+use crate::listener::{ListenError, Listener, UserLock};
 pub use crate::logging::LogFormat;
 use crate::{ConfigSource, Notifier, RunError, Setup, Signal as Asked, logging, platform};
 
 /// How long blocking work may go on after the daemon ended before the process leaves it behind.
 const RUNTIME_SHUTDOWN: Duration = Duration::from_millis(200);
+/// How long the last log lines may take: a reader may have stopped reading for good.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// Bytes of address space that the daemon itself takes: threads' stacks, and what allocators set aside for them.
+const LEAST_ROOM: u64 = 128 << 20;
 
 /// Arguments of the daemon.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -55,6 +60,11 @@ pub(crate) enum Failure {
     Listen(#[from] ListenError),
     #[error("cannot start the runtime: {0}")]
     Runtime(std::io::Error),
+    #[error(
+        "the limits of this process leave {room} bytes of address space, and the daemon needs {LEAST_ROOM} before it loads \
+         anything; raise them (`ulimit -v`, `ulimit -d`)"
+    )]
+    Room { room: u64 },
     #[error(transparent)]
     Run(#[from] RunError),
 }
@@ -65,7 +75,11 @@ impl Failure {
         match self {
             Self::Listen(ListenError::AlreadyRunning { .. }) => 1,
             Self::LogLevel(_) => 2,
-            Self::Listen(_) | Self::Runtime(_) | Self::Run(_) | Self::Store(_) => 69,
+            Self::Room { .. }
+            | Self::Listen(_)
+            | Self::Runtime(_)
+            | Self::Run(_)
+            | Self::Store(_) => 69,
             Self::Paths(_) | Self::Config(_) => 78,
         }
     }
@@ -75,18 +89,39 @@ impl Failure {
 /// daemon is running, 2 for bad arguments, 69 where it cannot serve, 78 for a bad configuration.
 #[must_use]
 pub fn main(args: &Args) -> ExitCode {
-    match start(args) {
+    // First of all: before there is anything to lose.
+    let background = std::env::var_os(BACKGROUND_VARIABLE).is_some_and(|value| !value.is_empty());
+    let inherited = match background {
+        true => platform::start_clean(),
+        false => Vec::new(),
+    };
+    let ended = start(args, &inherited);
+    if let Err(failure) = &ended {
+        logging::tell(&format!("tandemd: {failure}"));
+    }
+    logging::flush(LAST_WORDS);
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("tandemd: {failure}");
-            ExitCode::from(failure.exit_code())
-        }
+        Err(failure) => ExitCode::from(failure.exit_code()),
     }
 }
 
-fn start(args: &Args) -> Result<(), Failure> {
+fn start(args: &Args, inherited: &[String]) -> Result<(), Failure> {
+    platform::limits_are_errors();
     platform::keep_memory_together();
-    logging::init(args.log_format, &args.log_level)?;
+    if let Some(room) = platform::room().filter(|room| *room < LEAST_ROOM) {
+        return Err(Failure::Room { room });
+    }
+    platform::allow_descriptors();
+    let log_file = Paths::from_env().ok().map(|paths| paths.log_file());
+    logging::init(args.log_format, &args.log_level, log_file)?;
+    for what in inherited {
+        tracing::warn!(
+            what,
+            "the program that started this daemon leaves something to it; `tandem daemon restart` elsewhere, or \
+             `tandem service install`, starts one without"
+        );
+    }
     let mut paths = Paths::from_env()?;
     if let Some(socket) = &args.socket {
         paths.set_socket(absolute(socket)?);
@@ -101,7 +136,7 @@ fn start(args: &Args) -> Result<(), Failure> {
             .map_or("no file; built-in values".to_owned(), |path| {
                 path.display().to_string()
             });
-        eprintln!("tandemd: the configuration is valid ({file})");
+        logging::tell(&format!("tandemd: the configuration is valid ({file})"));
         return Ok(());
     }
     let store = Store::from_env(paths.models_dir()).map_err(Failure::Store)?;
@@ -143,13 +178,19 @@ fn start(args: &Args) -> Result<(), Failure> {
 /// Serves what a service manager has bound, else binds the socket. Who starts the daemon by hand and by a manager at once
 /// is told so by the lock.
 fn listen(inherited: Vec<OwnedFd>, mut paths: Paths) -> Result<Listener, ListenError> {
+    let user = |paths: &Paths| match &paths.user_lock {
+        Some(lock) => UserLock::acquire(lock, &paths.socket),
+        None => Ok(None),
+    };
     if inherited.is_empty() {
-        return Listener::bind(&paths.socket, &paths.lock);
+        // Before the socket is there: who finds one is served.
+        let user = user(&paths)?;
+        return Ok(Listener::bind(&paths.socket, &paths.lock)?.under(user));
     }
     let expected = paths.socket.clone();
     let listener = Listener::adopt(inherited, |path| {
         paths.set_socket(path.to_owned());
-        paths.lock
+        paths.lock.clone()
     })?;
     if listener.path() != expected {
         tracing::warn!(
@@ -158,7 +199,8 @@ fn listen(inherited: Vec<OwnedFd>, mut paths: Paths) -> Result<Listener, ListenE
             "the service manager's socket is not where clients look by default"
         );
     }
-    Ok(listener)
+    let user = user(&paths)?;
+    Ok(listener.under(user))
 }
 
 /// A file that somebody named has to exist; the usual one need not.

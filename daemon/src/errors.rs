@@ -296,6 +296,16 @@ pub(crate) fn step_failed(pair: &str, error: &str) -> Status {
     )
 }
 
+/// A mapped file failed under the engine, which cannot be used any more.
+pub(crate) fn weights_lost(pair: &str, error: &str) -> Status {
+    let message = format!("pair \"{pair}\" is lost: {error}; the next request makes the file anew");
+    status(
+        Code::Internal,
+        message,
+        details("WEIGHTS_LOST", [("pair", pair.to_owned())]),
+    )
+}
+
 /// One request failed in the engine, which goes on.
 pub(crate) fn request_failed(pair: &str, error: &RequestFailure) -> Status {
     let message = format!("pair \"{pair}\" cannot answer this: {error}");

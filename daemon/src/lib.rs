@@ -28,6 +28,8 @@
 //! | [`doctor`] | what `tandem doctor` finds out: looks at all of the above, without a daemon |
 //! | `worker`, `replies`, `record` | the engine thread, its way back to streams, accounts and log lines |
 
+#![deny(clippy::print_stderr)] // it panics where standard error cannot be written; `logging` does not
+
 pub mod cli;
 mod computing;
 pub mod config;
@@ -168,6 +170,7 @@ pub async fn run(setup: Setup, signals: mpsc::Receiver<Signal>) -> Result<(), Ru
     let system = |action| move |source| RunError::System { action, source };
     let socket_path = listener.path().to_owned();
     let (sockets, hold) = listener.into_parts();
+    let hold = Arc::new(hold);
     let sockets = sockets
         .into_iter()
         .map(tokio::net::UnixListener::from_std)
@@ -223,6 +226,7 @@ pub async fn run(setup: Setup, signals: mpsc::Receiver<Signal>) -> Result<(), Ru
     }
     let mut attendants = JoinSet::new();
     attendants.spawn(residency::keep(Arc::clone(&residency)));
+    attendants.spawn(residency::mend(Arc::clone(&residency)));
     attendants.spawn(governor::govern(
         Arc::clone(&residency),
         daemon.memory.clone(),
@@ -233,7 +237,14 @@ pub async fn run(setup: Setup, signals: mpsc::Receiver<Signal>) -> Result<(), Ru
     ));
     attendants.spawn(config_watch::follow(residency, source.path));
     tokio::spawn(notify::follow(Arc::clone(&daemon), notifier));
-    let result = server::serve(&daemon, sockets, signals, &mut engine_ended).await;
+    let (sender, made) = mpsc::channel(1);
+    let door = server::Door {
+        listeners: sockets,
+        made,
+        lost: tokio::spawn(listener::keep(Arc::clone(&hold), sender)),
+        hold: Arc::clone(&hold),
+    };
+    let result = server::serve(&daemon, door, signals, &mut engine_ended).await;
     attendants.shutdown().await;
     worker.stop();
     if result.is_ok() {

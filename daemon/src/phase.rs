@@ -69,11 +69,16 @@ impl OpenStream {
     /// Waits until running streams have to end.
     pub(crate) async fn ended(&mut self) {
         // Only the end of the daemon drops the sender.
-        let _sender_gone = self.phase.wait_for(|phase| *phase == Phase::Ended).await;
+        ended(self.phase.clone()).await;
     }
 }
 
 /// Waits until `phase` is past serving.
 pub(crate) async fn draining(mut phase: watch::Receiver<Phase>) {
     let _sender_gone = phase.wait_for(|phase| *phase != Phase::Serving).await;
+}
+
+/// Waits until running streams have to end.
+pub(crate) async fn ended(mut phase: watch::Receiver<Phase>) {
+    let _sender_gone = phase.wait_for(|phase| *phase == Phase::Ended).await;
 }

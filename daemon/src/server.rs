@@ -8,6 +8,7 @@ use tandem_proto::v1::tandem_service_server::TandemServiceServer;
 use tandem_proto::{FILE_DESCRIPTOR_SET, SERVICE_NAME};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 use tonic::codegen::http;
 use tonic::service::InterceptorLayer;
 use tonic::transport::Server;
@@ -17,8 +18,8 @@ use tower::util::MapResponseLayer;
 
 use crate::errors;
 use crate::health;
-use crate::listener::SameUser;
-use crate::phase::{Phase, draining};
+use crate::listener::{SameUser, SocketHold};
+use crate::phase::{Phase, draining, ended};
 use crate::residency::Cause;
 use crate::service::{Daemon, Service};
 use crate::{RunError, Signal};
@@ -31,10 +32,21 @@ const FLUSH_AT_ONCE: Duration = Duration::from_millis(100);
 /// Pause after a failed accept, which mostly means that file descriptors have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// Where connections come from.
+pub(crate) struct Door {
+    /// Not empty.
+    pub(crate) listeners: Vec<UnixListener>,
+    /// Sockets that are to be served in place of the first one, which went.
+    pub(crate) made: mpsc::Receiver<UnixListener>,
+    /// Ends when clients cannot reach the daemon any more.
+    pub(crate) lost: JoinHandle<()>,
+    pub(crate) hold: Arc<SocketHold>,
+}
+
 /// Serves until the first of `signals`, then drains until the second or the drain limit.
 pub(crate) async fn serve(
     daemon: &Arc<Daemon>,
-    listeners: Vec<UnixListener>,
+    door: Door,
     mut signals: mpsc::Receiver<Signal>,
     engine_ended: &mut oneshot::Receiver<()>,
 ) -> Result<(), RunError> {
@@ -69,9 +81,25 @@ pub(crate) async fn serve(
                 .build_v1alpha()
                 .map_err(RunError::Reflection)?,
         );
-    let stop_accepting = draining(daemon.lifecycle.watch());
-    let incoming = stream::select_all(listeners.into_iter().map(|one| connections(one).boxed()));
-    let mut serving = tokio::spawn(router.serve_with_incoming_shutdown(incoming, stop_accepting));
+    let Door {
+        listeners,
+        made,
+        mut lost,
+        hold,
+    } = door;
+    let mut made = Some(made);
+    let incoming = stream::select_all(
+        listeners
+            .into_iter()
+            .map(|one| connections(one, made.take()).boxed()),
+    );
+    // While it drains, the sockets are closed, but connections that are open stay so: calls on them are told why they are
+    // refused, which a connection that says goodbye cannot do.
+    let incoming = incoming
+        .take_until(draining(daemon.lifecycle.watch()))
+        .chain(stream::pending());
+    let ended = ended(daemon.lifecycle.watch());
+    let mut serving = tokio::spawn(router.serve_with_incoming_shutdown(incoming, ended));
 
     tokio::select! {
         ended = &mut serving => {
@@ -85,8 +113,14 @@ pub(crate) async fn serve(
             return Err(RunError::EngineThreadEnded);
         }
         () = end_asked(daemon, &mut signals) => {}
+        _ = &mut lost => {}
     }
-    let flush = drain(daemon, &mut signals).await;
+    if !lost.is_finished() {
+        lost.abort();
+        // What it holds of the socket is to be gone before the daemon is.
+        let _cancelled = lost.await;
+    }
+    let flush = drain(daemon, &hold, &mut signals).await;
     if tokio::time::timeout(flush, &mut serving).await.is_err() {
         tracing::debug!("cutting connections that are still open");
         serving.abort();
@@ -130,9 +164,15 @@ async fn end_insisted(signals: &mut mpsc::Receiver<Signal>) {
 }
 
 /// Lets open streams end by themselves, then makes them; returns how long to wait for the last bytes.
-async fn drain(daemon: &Daemon, signals: &mut mpsc::Receiver<Signal>) -> Duration {
+async fn drain(
+    daemon: &Daemon,
+    hold: &SocketHold,
+    signals: &mut mpsc::Receiver<Signal>,
+) -> Duration {
     let lifecycle = &daemon.lifecycle;
     let limit = daemon.residency.config().server.drain;
+    // Before the sockets are closed: who finds them so looks there.
+    hold.say_draining(limit);
     lifecycle.enter(Phase::Draining);
     tracing::info!(
         open_streams = lifecycle.open_streams(),
@@ -152,12 +192,25 @@ async fn drain(daemon: &Daemon, signals: &mut mpsc::Receiver<Signal>) -> Duratio
     flush
 }
 
-/// Accepts for ever; a failure to accept is logged and waited out, not spun on.
-fn connections(listener: UnixListener) -> impl Stream<Item = std::io::Result<UnixStream>> {
-    stream::unfold(listener, |listener| async move {
+/// Accepts for ever, from sockets that were `made` once they come; a failure to accept is logged and waited out, not spun
+/// on.
+fn connections(
+    listener: UnixListener,
+    made: Option<mpsc::Receiver<UnixListener>>,
+) -> impl Stream<Item = std::io::Result<UnixStream>> {
+    stream::unfold((listener, made), |(mut listener, mut made)| async move {
         loop {
-            match listener.accept().await {
-                Ok((connection, _)) => return Some((Ok(connection), listener)),
+            let accepted = tokio::select! {
+                // Who connected before the socket went is served before it is given up.
+                biased;
+                accepted = listener.accept() => accepted,
+                new = next(&mut made) => {
+                    listener = new;
+                    continue;
+                }
+            };
+            match accepted {
+                Ok((connection, _)) => return Some((Ok(connection), (listener, made))),
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -165,4 +218,15 @@ fn connections(listener: UnixListener) -> impl Stream<Item = std::io::Result<Uni
             }
         }
     })
+}
+
+/// Waits for the next socket; where none can come, for ever.
+async fn next(made: &mut Option<mpsc::Receiver<UnixListener>>) -> UnixListener {
+    if let Some(receiver) = made {
+        if let Some(listener) = receiver.recv().await {
+            return listener;
+        }
+        *made = None;
+    }
+    std::future::pending().await
 }

@@ -1,6 +1,7 @@
 //! What the daemon says about itself. Reads what others wrote down; asks no engine, so that an answer comes at once
 //! whatever the engines are doing.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tandem_engine::engine::MemoryUse;
@@ -35,12 +36,15 @@ pub(crate) fn status(daemon: &Daemon) -> v1::StatusResponse {
         used = sum(used, resident.readings().memory);
     }
     let default = pairs.iter().find(|pair| pair.name == config.default_pair);
-    let report = default.and_then(|pair| {
+    let loaded = |pair: &Arc<Pair>| {
         let state = pair.state();
         let report = &state.resident()?.report;
         Some((report.backend, report.batch_invariant))
-    });
-    let (backend, batch_invariant) = report.unwrap_or_default();
+    };
+    // All pairs are on the same device.
+    let report = default
+        .and_then(loaded)
+        .or_else(|| pairs.iter().find_map(loaded));
     let path = config.path.as_ref();
     let view = *daemon.memory.borrow();
     let platform = &residency.platform;
@@ -51,8 +55,8 @@ pub(crate) fn status(daemon: &Daemon) -> v1::StatusResponse {
         uptime: Some(duration(daemon.started.elapsed())),
         socket_path: daemon.socket.display().to_string(),
         config_path: path.map_or_else(String::new, |path| path.display().to_string()),
-        backend: backend.to_owned(),
-        batch_invariant,
+        backend: report.map_or_else(String::new, |(backend, _)| backend.to_owned()),
+        batch_invariant: report.is_some_and(|(_, invariant)| invariant),
         memory: Some(v1::MemoryStatus {
             footprint: reading("footprint", platform.footprint()),
             budget: residency.budget(),
@@ -88,13 +92,15 @@ fn pair_status(daemon: &Daemon, pair: &Pair, readings: &Readings) -> v1::PairSta
     let outside = pair
         .reserved()
         .saturating_sub(readings.running + readings.waiting);
+    // What is not loaded does nothing, and what it would do is not known.
+    let loaded = pair.state().resident().is_some();
     v1::PairStatus {
         info: Some(info(daemon, pair, readings)),
         running: count(readings.running),
         waiting: count(readings.waiting + outside),
         queue_capacity: count(daemon.residency.config().server.max_queue),
-        memory: Some(memory(readings.memory)),
-        speculation: Some(pair_speculation(&readings.speculation)),
+        memory: loaded.then(|| memory(readings.memory)),
+        speculation: loaded.then(|| pair_speculation(&readings.speculation)),
         step_costs: step_costs(&readings.step_costs),
     }
 }

@@ -236,10 +236,10 @@ pub(crate) fn check_length(
     let tokenizer = &resident.tokenizer;
     let tokens = match input {
         Input::TokenIds(ids) => ids.len(),
-        Input::Text(text) => tokenizer.least_tokens(text.len()),
+        Input::Text(text) => tokenizer.least_tokens([text.as_str()]),
         Input::Chat(messages) => {
-            let bytes = messages.iter().map(|m| m.content.len()).sum();
-            tokenizer.least_tokens(bytes).max(messages.len())
+            let contents = messages.iter().map(|m| m.content.as_str());
+            tokenizer.least_tokens(contents).max(messages.len())
         }
     };
     let context_length = resident.report.context_length;

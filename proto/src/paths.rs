@@ -2,6 +2,8 @@
 //!
 //! Computes names only. Creates nothing, and must not know what is written in any of these files.
 
+mod environment;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +14,13 @@ pub const MAX_SOCKET_PATH_BYTES: usize = 103;
 /// `FileDescriptorName=` for systemd.
 pub const ACTIVATION_NAME: &str = "tandem";
 
+/// Where in the home directory the lock of the user's daemon is.
+const USER_LOCK_DIR: &str = ".local/state/tandem/run";
+
+/// Variable that a client sets for a daemon that it starts in the background: what such a daemon has from the process that
+/// started it means nothing, while who starts one in the foreground or as a service may mean it.
+pub const BACKGROUND_VARIABLE: &str = "TANDEM_BACKGROUND";
+
 /// The files and directories of one user's Tandem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
@@ -21,6 +30,10 @@ pub struct Paths {
     pub socket: PathBuf,
     /// File that a running daemon holds locked, beside the socket.
     pub lock: PathBuf,
+    /// File that it holds locked as well where nobody chose the socket: every daemon of this user on this machine, wherever
+    /// the environment that it was started from has its socket, so that there is one, and all clients find it. `None` where
+    /// the place of the socket is a choice (`TANDEM_HOME`, `TANDEM_SOCKET`), or does not depend on the environment.
+    pub user_lock: Option<PathBuf>,
     /// Directory of log files.
     pub log_dir: PathBuf,
     /// Directory of what Tandem keeps for good.
@@ -42,7 +55,10 @@ pub enum System {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathsError {
     /// Neither a home directory nor a replacement is in the environment.
-    #[error("HOME is not set; set it, or set TANDEM_HOME to the directory that Tandem should use")]
+    #[error(
+        "HOME is not set, and the system knows no home directory of this user; set it, or set TANDEM_HOME to the \
+         directory that Tandem should use"
+    )]
     NoHome,
     /// A variable holds a relative path, which would mean another file in every working directory.
     #[error("{variable} is `{}`, which is not an absolute path; write it in full, starting with `/`", path.display())]
@@ -79,12 +95,14 @@ impl System {
 }
 
 impl Paths {
-    /// Reads the environment of this process.
+    /// Reads the environment of this process, and makes good what cron, ssh, sudo and service managers leave out of it: a
+    /// home directory that is not set is the one of the user's account, and a runtime directory that is not set, or is
+    /// another user's, is `/run/user/UID` where that is ours.
     ///
     /// # Errors
     /// See [`PathsError`].
     pub fn from_env() -> Result<Self, PathsError> {
-        Self::resolve(System::current(), std::env::var_os, Path::exists)
+        Self::resolve(System::current(), environment::variable, Path::exists)
     }
 
     /// Applies the rules to an environment: `var` looks a variable up, `exists` says whether a file is there.
@@ -122,14 +140,19 @@ impl Paths {
             config_file: home.join("config.toml"),
             socket: home.join("run/tandem.sock"),
             lock: home.join("run/tandem.lock"),
+            user_lock: None,
             log_dir: home.join("logs"),
             data_dir: home.to_path_buf(),
             cache_dir: home.join("cache"),
         }
     }
 
-    /// Replaces the socket, and the lock that lies beside it.
+    /// Replaces the socket, and the lock that lies beside it. Who names the socket that it is anyway chooses nothing.
     pub fn set_socket(&mut self, socket: PathBuf) {
+        if socket == self.socket {
+            return;
+        }
+        self.user_lock = None;
         self.lock = socket.with_extension("lock");
         self.socket = socket;
     }
@@ -196,6 +219,11 @@ impl<V: Fn(&'static str) -> Option<OsString>, E: Fn(&Path) -> bool> Environment<
             config_file: self.base("XDG_CONFIG_HOME", ".config")?.join("config.toml"),
             socket: run.join("tandem.sock"),
             lock: run.join("tandem.lock"),
+            // By the home directory alone: the other variables are there in one environment and not in the next.
+            user_lock: self
+                .home()
+                .ok()
+                .map(|home| home.join(USER_LOCK_DIR).join(environment::user_lock_name())),
             log_dir: state.join("logs"),
             data_dir: self.base("XDG_DATA_HOME", ".local/share")?,
             cache_dir: self.base("XDG_CACHE_HOME", ".cache")?,

@@ -169,3 +169,32 @@ fn the_socket_path_limit_is_exact() {
         "{message}"
     );
 }
+
+#[test]
+fn the_lock_of_the_user_depends_on_the_home_directory_alone() {
+    let lock = |environment: &[(&str, &str)]| {
+        resolve(System::Linux, environment)
+            .expect("a home is enough")
+            .user_lock
+    };
+    let home = ("HOME", "/home/a");
+    let plain = lock(&[home]).expect("nobody chose a socket");
+    assert!(plain.starts_with("/home/a/.local/state/tandem/run"));
+    for environment in [
+        &[home, ("XDG_RUNTIME_DIR", "/run/user/1")][..],
+        &[home, ("XDG_STATE_HOME", "/s")],
+        &[
+            home,
+            ("XDG_RUNTIME_DIR", "/r"),
+            ("TANDEM_SOCKET", "/r/tandem/tandem.sock"),
+        ],
+    ] {
+        assert_eq!(lock(environment), Some(plain.clone()), "{environment:?}");
+    }
+    for chosen in [
+        ("TANDEM_HOME", "/t"),
+        ("TANDEM_SOCKET", "/elsewhere/tandem.sock"),
+    ] {
+        assert_eq!(lock(&[home, chosen]), None, "{chosen:?} is a choice");
+    }
+}

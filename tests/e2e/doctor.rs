@@ -83,10 +83,16 @@ fn without_a_daemon_it_checks_everything_else_and_leaves_nothing() {
         ("configuration", "pair default"),
         ("socket", "directory"),
         ("socket", "daemon"),
-        ("service", "registration"),
     ] {
         let (finding, mark) = find(&report, section, check);
         assert!(["ok", "warning"].contains(&mark), "{finding:#}");
+    }
+    // Not every machine has a manager that runs for this user, and then there is nothing to look at or to recommend.
+    let (registration, mark) = find(&report, "service", "registration");
+    let said = registration["message"].as_str().unwrap();
+    match mark {
+        "skipped" => assert!(!said.contains("service install"), "{registration:#}"),
+        _ => assert_eq!(mark, "ok", "{registration:#}"),
     }
     let (daemon, _) = find(&report, "socket", "daemon");
     assert!(daemon["message"].as_str().unwrap().contains("none runs"));

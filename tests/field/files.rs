@@ -43,5 +43,5 @@ async fn info(client: &mut Client, pair: &str) -> PairInfo {
 const TEXT: &str = "The old lighthouse stood at the edge of the cliff, and";
 
 fn ask(pair: &str) -> GenerateRequest {
-    to(pair, request(TEXT, 12))
+    to(pair, request(TEXT, 24))
 }

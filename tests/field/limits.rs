@@ -93,7 +93,7 @@ async fn an_answer_over_the_limit_is_refused_before_it_is_made() {
     for text in [
         "word ".repeat(3 << 20),
         "1 ".repeat(7 << 20),
-        "é漢".repeat(2 << 20),
+        "é漢 ".repeat(2 << 20),
     ] {
         let refused = client.tokenize(tokenizing(text)).await.unwrap_err();
         is_too_large(&refused, "answer");

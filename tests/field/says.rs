@@ -1,1 +1,4 @@
-//! What Tandem says of itself is true.
+//! What the daemon and the command say of themselves.
+
+mod reload;
+mod unloaded;

@@ -62,11 +62,11 @@ fn reason(status: &Status) -> String {
 
 /// A home with pairs of the target with other templates, loaded by their first requests.
 fn with_templates(templates: &[(&str, &str)]) -> Home {
-    let mut home = home().config("preload = false");
+    let mut home = home();
     for (name, template) in templates {
         let copy: PathBuf = home.path().join(format!("{name}.gguf"));
         let model = gguf::templated(target(), template, copy);
-        home = home.pair(name, model, "none");
+        home = home.pair(name, model, "none").config("preload = false");
     }
     home
 }

@@ -131,6 +131,14 @@ impl Daemon {
         .await
     }
 
+    /// Returns how the process ended; `None`: it has not.
+    ///
+    /// # Panics
+    /// When the system does not say.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("a child can be waited for")
+    }
+
     /// Starts the process anew in the same directory, after it has ended, and waits until it serves.
     pub async fn restart(&mut self) {
         assert!(

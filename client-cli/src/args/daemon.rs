@@ -11,7 +11,7 @@ use super::duration;
 pub(crate) enum DaemonCommand {
     /// Start the daemon in the background and wait until it serves
     Start,
-    /// Let running requests finish, then end the daemon
+    /// Let running requests finish, then end the daemon; one that does not end in that time is killed
     Stop(StopArgs),
     /// Stop the daemon where one runs, and start it
     Restart(StopArgs),

@@ -165,9 +165,10 @@ pub(crate) struct GenerationArgs {
     /// Keep the pair loaded for this long after the answer, such as 5m, forever or never [default: as configured]
     #[arg(long, value_name = "TIME", value_parser = keep_alive)]
     keep_alive: Option<Duration>,
-    /// Fail when the answer is not complete after this long, such as 90, 90s, 500ms or 5m [default: no limit]
+    /// Fail when the answer is not complete after this long, such as 90, 90s, 500ms or 5m; starting the daemon and loading
+    /// count [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = duration)]
-    timeout: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
     /// Print no statistics and no progress on standard error
     #[arg(short, long)]
     pub(crate) quiet: bool,

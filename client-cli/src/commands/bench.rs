@@ -110,7 +110,7 @@ fn service(args: &Args) -> Result<Service, Failure> {
     let paths = Paths::from_env()?;
     if args.running {
         return Ok(Service::Running {
-            client: Client::new(&paths.socket)?,
+            client: Client::from_env()?,
             pair: args.pair.clone(),
         });
     }

@@ -10,7 +10,7 @@ mod socket;
 
 use clap::Args;
 use serde_json::json;
-use tandem_client::{Paths, PathsError};
+use tandem_client::{Paths, PathsError, launch};
 
 use crate::failure::Failure;
 use crate::output::Output;
@@ -30,7 +30,7 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<(), Failure> {
     match &paths {
         Ok(paths) => {
             let (service, may_connect) = service::check(paths);
-            findings.extend(socket::check(&paths.socket, may_connect).await);
+            findings.extend(socket::check(&launch::socket(paths), may_connect).await);
             findings.extend(service);
         }
         Err(problem) => findings.push(no_paths(problem)),

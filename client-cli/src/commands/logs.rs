@@ -1,8 +1,9 @@
 //! `tandem daemon logs`: what a daemon in the background wrote.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::path::PathBuf;
+use std::io::{Read, Seek};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tandem_client::Paths;
@@ -29,6 +30,15 @@ pub(crate) async fn show(path: PathBuf, args: LogsArgs) -> Result<(), Failure> {
     let mut output = Output::new();
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(failed)?;
+    let missing = args
+        .lines
+        .saturating_sub(bytes.split(|byte| *byte == b'\n').count());
+    // A daemon that has just begun a new log has its past in the one before.
+    if missing > 0
+        && let Ok(before) = std::fs::read(path.with_extension("log.old"))
+    {
+        output.bytes(last_lines(&before, missing))?;
+    }
     output.bytes(last_lines(&bytes, args.lines))?;
     if !args.follow {
         return Ok(());
@@ -38,26 +48,28 @@ pub(crate) async fn show(path: PathBuf, args: LogsArgs) -> Result<(), Failure> {
             () = tokio::time::sleep(POLL) => {}
             _ = tokio::signal::ctrl_c() => return Err(Failure::Interrupted),
         }
-        reopen_if_replaced(&mut file, &path);
         bytes.clear();
+        let next = replacement(&mut file, &path);
+        // First what was added before it was set aside.
         file.read_to_end(&mut bytes).map_err(failed)?;
+        if let Some(mut next) = next {
+            next.read_to_end(&mut bytes).map_err(failed)?;
+            file = next;
+        }
         if !bytes.is_empty() {
             output.bytes(&bytes)?;
         }
     }
 }
 
-/// A starting daemon sets a long log aside; go on with the new one, from its beginning.
-fn reopen_if_replaced(file: &mut File, path: &std::path::Path) {
-    let (Ok(position), Ok(now)) = (file.stream_position(), path.metadata()) else {
-        return;
-    };
-    if now.len() < position
-        && let Ok(mut fresh) = File::open(path)
-        && fresh.seek(SeekFrom::Start(0)).is_ok()
-    {
-        *file = fresh;
-    }
+/// Returns the log that is to be read from its beginning, where a daemon has set this one aside, or somebody has emptied it.
+fn replacement(file: &mut File, path: &Path) -> Option<File> {
+    let identity = |meta: &std::fs::Metadata| (meta.dev(), meta.ino());
+    let (ours, now) = (file.metadata().ok()?, path.metadata().ok()?);
+    let is_cut = now.len() < file.stream_position().ok()?;
+    (identity(&ours) != identity(&now) || is_cut)
+        .then(|| File::open(path).ok())
+        .flatten()
 }
 
 fn last_lines(bytes: &[u8], lines: usize) -> &[u8] {

@@ -1,6 +1,9 @@
 //! `tandem run`: answer one prompt.
 
-use tandem_client::{Client, Event, GenerateRequest, Message};
+use std::time::{Duration, Instant};
+
+use tandem_client::{Client, Error, Event, GenerateRequest, Message};
+use tokio::time::timeout_at;
 
 use super::input::Source;
 use crate::args::RunArgs;
@@ -9,11 +12,20 @@ use crate::output::Output;
 use crate::{json, startup, summary};
 
 pub(crate) async fn run(args: RunArgs) -> Result<(), Failure> {
+    let begin = Instant::now();
     let source = Source::of(&args.prompt, args.file.as_deref());
     let request = args.generation.apply(request(&args, source.read()?)?);
-    let client = startup::client(&args.generation.target, args.generation.quiet).await?;
+    let limit = args.generation.timeout;
+    let work = async {
+        let client = startup::client(&args.generation.target, args.generation.quiet).await?;
+        let request = match limit {
+            Some(limit) => request.deadline(limit.saturating_sub(begin.elapsed())),
+            None => request,
+        };
+        startup::attended(&client, answer(&client, request, &args)).await
+    };
     let done = tokio::select! {
-        done = answer(&client, request, &args) => done,
+        done = within(limit, begin, work) => done,
         // Dropping the call cancels it.
         _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
     };
@@ -22,6 +34,26 @@ pub(crate) async fn run(args: RunArgs) -> Result<(), Failure> {
         source.tell_what_was_left();
     }
     done
+}
+
+/// Ends `work` after `limit`, counted from `begin`.
+async fn within(
+    limit: Option<Duration>,
+    begin: Instant,
+    work: impl Future<Output = Result<(), Failure>>,
+) -> Result<(), Failure> {
+    let Some((limit, end)) = limit.and_then(|limit| Some((limit, begin.checked_add(limit)?)))
+    else {
+        return work.await;
+    };
+    match timeout_at(end.into(), work).await {
+        // What was left of it when the request was made is no number that anybody gave.
+        Ok(Err(Failure::Client(Error::DeadlineExceeded { .. }))) | Err(_) => {
+            let message = format!("no complete answer within {limit:?} of the command's start");
+            Err(Error::DeadlineExceeded { message }.into())
+        }
+        Ok(done) => done,
+    }
 }
 
 fn request(args: &RunArgs, prompt: String) -> Result<GenerateRequest, Failure> {

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use tandem_client::v1::{MemoryStage, ModelInfo, PairStatus, StatusResponse};
-use tandem_client::{Client, Retry};
+use tandem_client::{Client, Paths, Retry, launch};
 
 use crate::args::StatusArgs;
 use crate::failure::Failure;
@@ -16,14 +16,22 @@ use crate::output::Output;
 use crate::summary::{age, bytes, clock, load_percent, load_stage, milliseconds};
 use crate::visible::one_line;
 
+/// How long the daemon may take to answer.
+const ANSWER: Duration = Duration::from_secs(10);
+/// What stands in the place of what a pair shows when it is loaded.
+const NOT_LOADED: &str = "not known before the pair is loaded";
+
 pub(crate) async fn run(args: StatusArgs) -> Result<(), Failure> {
     let client = Client::from_env()?.with_retry(Retry::never());
+    let paths = Paths::from_env()?;
     let events = if args.watch {
+        // Whoever answers this begins to tell at once.
+        launch::ask(&paths, ANSWER, client.health()).await?;
         Some(watch::begin(&client).await?)
     } else {
         None
     };
-    let status = client.status().await?;
+    let status = launch::ask(&paths, ANSWER, client.status()).await?;
     let mut output = Output::new();
     if args.json {
         output.json(&json::status(&status))?;
@@ -46,10 +54,10 @@ fn table(status: &StatusResponse) -> String {
     } else {
         &status.config_path
     };
-    let exact = if status.batch_invariant {
-        "batch-invariant"
-    } else {
-        "not batch-invariant"
+    let backend = match (status.backend.as_str(), status.batch_invariant) {
+        ("", _) => "not known before a pair is loaded".to_owned(),
+        (backend, true) => format!("{backend}, batch-invariant"),
+        (backend, false) => format!("{backend}, not batch-invariant"),
     };
     row(
         &mut text,
@@ -63,11 +71,7 @@ fn table(status: &StatusResponse) -> String {
     );
     row(&mut text, "socket", &status.socket_path);
     row(&mut text, "config", config);
-    row(
-        &mut text,
-        "backend",
-        &format!("{}, {exact}", status.backend),
-    );
+    row(&mut text, "backend", &backend);
     row(
         &mut text,
         "memory",
@@ -178,7 +182,11 @@ fn add_pair(text: &mut String, pair: &PairStatus) {
         &info.target.as_ref().map_or_else(|| "-".to_owned(), model),
     );
     row(text, "draft", &speculation::draft(&info));
-    row(text, "context", &format!("{} tokens", info.context_length));
+    let context = match info.context_length {
+        0 => NOT_LOADED.to_owned(),
+        tokens => format!("{tokens} tokens"),
+    };
+    row(text, "context", &context);
     row(
         text,
         "load",
@@ -187,20 +195,25 @@ fn add_pair(text: &mut String, pair: &PairStatus) {
             pair.running, pair.waiting, pair.queue_capacity
         ),
     );
-    let memory = pair.memory.unwrap_or_default();
-    row(
-        text,
-        "memory",
-        &format!(
-            "target {} and {} of cache, {} {} and {} of cache",
-            bytes(memory.target_weights),
-            bytes(memory.target_kv),
-            speculation::weights(&info),
-            bytes(memory.draft_weights),
-            bytes(memory.draft_kv)
-        ),
-    );
-    row(text, "speculation", &speculation::methods(&info));
+    if let Some(memory) = pair.memory {
+        row(
+            text,
+            "memory",
+            &format!(
+                "target {} and {} of cache, {} {} and {} of cache",
+                bytes(memory.target_weights),
+                bytes(memory.target_kv),
+                speculation::weights(&info),
+                bytes(memory.draft_weights),
+                bytes(memory.draft_kv)
+            ),
+        );
+    }
+    let methods = match pair.speculation {
+        Some(_) => speculation::methods(&info),
+        None => NOT_LOADED.to_owned(),
+    };
+    row(text, "speculation", &methods);
     speculation::add_rows(text, pair.speculation.as_ref());
     if !info.error.is_empty() {
         row(text, "error", &info.error);
@@ -221,6 +234,9 @@ fn model(model: &ModelInfo) -> String {
     } else {
         &model.name
     };
+    if model.parameters == 0 {
+        return name.clone();
+    }
     let parameters = model.parameters as f64 / 1e6;
     format!(
         "{name}, {} {}, {parameters:.0} M parameters, {}",

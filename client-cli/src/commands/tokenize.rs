@@ -21,8 +21,9 @@ pub(crate) async fn run(args: TokenizeArgs) -> Result<(), Failure> {
         return output.json(&json::tokens(&answer));
     }
     if chat {
-        // As an answer: a file gets what the template wrote, a terminal is shown it.
-        output.answer(&format!("{}\n\n", answer.rendered))?;
+        output.answer(&answer.rendered)?;
+        let ends_line = answer.rendered.ends_with('\n');
+        output.answer(if ends_line { "\n" } else { "\n\n" })?;
     }
     if args.pieces {
         return output.text(&pieces(&answer));

@@ -23,6 +23,31 @@ pub enum Error {
         /// What the system said.
         reason: String,
     },
+    /// A daemon has the socket, takes no more requests, and ends when those that run are done.
+    #[error(
+        "the daemon{} is ending and takes no more requests: it finishes those that run, for {} s at most; try again then, or \
+         wait for a new one with `tandem daemon start`",
+        process(*pid), left.as_secs()
+    )]
+    Ending {
+        /// Its process, where it is known.
+        pid: Option<u32>,
+        /// How long it may still take to finish requests.
+        left: Duration,
+    },
+    /// A daemon lives, and says nothing.
+    #[error(
+        "the daemon{} has not answered for {:.0} s{}; `tandem daemon restart` ends it and starts another",
+        process(*pid), waited.as_secs_f64(), stopped(*pid, *is_stopped)
+    )]
+    Silent {
+        /// Its process, where it is known.
+        pid: Option<u32>,
+        /// Whether a signal has stopped it.
+        is_stopped: bool,
+        /// How long an answer was waited for.
+        waited: Duration,
+    },
     /// The socket is not ours, or who listens is not.
     #[error(transparent)]
     UntrustedSocket(#[from] UntrustedSocket),
@@ -198,6 +223,17 @@ impl Error {
 pub(crate) fn load_failure(pair: &v1::PairInfo) -> Option<String> {
     let idle = pair.residency() == v1::Residency::Cold;
     (idle && !pair.error.is_empty()).then(|| pair.error.clone())
+}
+
+fn process(pid: Option<u32>) -> String {
+    pid.map_or_else(String::new, |pid| format!(" (process {pid})"))
+}
+
+fn stopped(pid: Option<u32>, is_stopped: bool) -> String {
+    match (pid, is_stopped) {
+        (Some(pid), true) => format!(": it is stopped, and `kill -CONT {pid}` lets it go on"),
+        _ => String::new(),
+    }
 }
 
 /// Writes a time as somebody would give it.

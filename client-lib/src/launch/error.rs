@@ -48,6 +48,12 @@ pub enum LaunchError {
         /// The last lines it wrote.
         log_tail: String,
     },
+    /// This user's daemon has another socket than the one that was called.
+    #[error("this user's daemon serves `{}`", socket.display())]
+    Elsewhere {
+        /// Its socket.
+        socket: PathBuf,
+    },
     /// The daemon did not come to serve in time.
     #[error(
         "the daemon did not serve within {} s and goes on trying; `tandem status` shows its state{}",

@@ -1,62 +1,78 @@
 //! The log file of a daemon in the background.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, PipeReader, PipeWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use tandem_proto::paths::Paths;
 
 use super::LaunchError;
 
-/// A longer log is set aside when a daemon starts, so that it does not grow for ever.
-const MAX_LOG_BYTES: u64 = 8 << 20;
 const MAX_TAIL_BYTES: u64 = 4096;
 const MAX_TAIL_LINES: usize = 20;
+/// What systems let a pipe hold at most without being asked.
+const MAX_PIPE_BYTES: usize = 1 << 16;
 
-/// The log, and where this daemon's part of it begins.
+/// Where a daemon writes what it logs, and where its part of that begins. The daemon itself keeps the file from growing.
 #[derive(Debug)]
-pub(super) struct LogFile {
-    path: PathBuf,
-    file: File,
-    begin: u64,
+pub(super) enum LogFile {
+    File {
+        path: PathBuf,
+        file: File,
+        begin: u64,
+    },
+    /// The file cannot be written, such as on a full disk, which must not keep a daemon from serving. What it says first is
+    /// kept here, and what it says later is lost.
+    Memory {
+        written: PipeReader,
+        end: PipeWriter,
+    },
 }
 
 impl LogFile {
     pub(super) fn open(paths: &Paths) -> Result<Self, LaunchError> {
+        let opened = Self::open_file(paths);
+        opened.or_else(|source| {
+            let failed = |_| LaunchError::Log {
+                path: paths.log_file(),
+                source,
+            };
+            let (written, end) = io::pipe().map_err(failed)?;
+            Ok(Self::Memory { written, end })
+        })
+    }
+
+    fn open_file(paths: &Paths) -> io::Result<Self> {
         let path = paths.log_file();
-        let failed = |source| LaunchError::Log {
-            path: path.clone(),
-            source,
-        };
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
-            .create(&paths.log_dir)
-            .map_err(failed)?;
-        if path.metadata().is_ok_and(|log| log.len() > MAX_LOG_BYTES) {
-            fs::rename(&path, path.with_extension("log.old")).map_err(failed)?;
-        }
+            .create(&paths.log_dir)?;
         // Prompts do not go to the log, but names of files may.
         let file = OpenOptions::new()
             .append(true)
             .create(true)
             .mode(0o600)
-            .open(&path)
-            .map_err(failed)?;
-        let begin = file.metadata().map_err(failed)?.len();
-        Ok(Self { path, file, begin })
+            .open(&path)?;
+        let begin = file.metadata()?.len();
+        Ok(Self::File { path, file, begin })
     }
 
     /// Returns the log twice, for standard output and standard error.
-    pub(super) fn handles(&self) -> Result<(File, File), LaunchError> {
-        let copy = || {
-            self.file.try_clone().map_err(|source| LaunchError::Log {
-                path: self.path.clone(),
-                source,
+    pub(super) fn handles(&self) -> Result<(Stdio, Stdio), LaunchError> {
+        let handle = || -> io::Result<Stdio> {
+            Ok(match self {
+                Self::File { file, .. } => file.try_clone()?.into(),
+                Self::Memory { end, .. } => end.try_clone()?.into(),
             })
         };
-        Ok((copy()?, copy()?))
+        let failed = |source| LaunchError::Log {
+            path: PathBuf::from("a pipe"),
+            source,
+        };
+        Ok((handle().map_err(failed)?, handle().map_err(failed)?))
     }
 
     /// Returns the last lines that this daemon wrote.
@@ -66,13 +82,26 @@ impl LogFile {
     }
 
     fn read_tail(&self) -> io::Result<String> {
-        let mut file = File::open(&self.path)?;
-        let end = file.metadata()?.len();
-        file.seek(SeekFrom::Start(
-            self.begin.max(end.saturating_sub(MAX_TAIL_BYTES)),
-        ))?;
         let mut bytes = Vec::new();
-        file.take(MAX_TAIL_BYTES).read_to_end(&mut bytes)?;
+        match self {
+            Self::File { path, begin, .. } => {
+                let mut file = File::open(path)?;
+                let end = file.metadata()?.len();
+                // The daemon has begun a new one where it is shorter than it was.
+                let begin = if *begin > end { 0 } else { *begin };
+                file.seek(SeekFrom::Start(
+                    begin.max(end.saturating_sub(MAX_TAIL_BYTES)),
+                ))?;
+                file.take(MAX_TAIL_BYTES).read_to_end(&mut bytes)?;
+            }
+            Self::Memory { written, end } => {
+                // At least a byte, so that this waits for nobody even where nothing was written.
+                (&*end).write_all(b"\n")?;
+                let mut part = vec![0; MAX_PIPE_BYTES];
+                let length = (&*written).read(&mut part)?;
+                bytes.extend_from_slice(&part[..length]);
+            }
+        }
         let text = String::from_utf8_lossy(&bytes);
         let lines: Vec<&str> = text.lines().collect();
         Ok(lines[lines.len().saturating_sub(MAX_TAIL_LINES)..].join("\n"))

@@ -1,22 +1,24 @@
 //! Starting the daemon when none runs, and waiting until it serves.
 //!
-//! The daemon is started detached: a process group of its own, no standard input, output to the log file. It outlives
-//! the program that started it.
+//! The daemon is started detached: no standard input, output to the log file, and told that it is nobody's child, so that it
+//! begins a session of its own and leaves behind what it has of the program that started it. It outlives that program. While
+//! a daemon that is ending has the lock, its end is waited for.
 
 mod error;
 mod find;
+mod holder;
 mod log;
 
 use std::ffi::OsString;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tandem_proto::paths::Paths;
+use tandem_proto::paths::{BACKGROUND_VARIABLE, Paths};
 
 pub use error::LaunchError;
 pub use find::daemon as find_daemon;
+pub use holder::{Holder, socket};
 
 use crate::error::load_failure;
 use crate::{Client, Error, Health, Retry, v1};
@@ -29,6 +31,33 @@ const AT_ONCE: Duration = Duration::from_millis(100);
 const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(180);
 /// The daemon's exit code where another one holds its lock.
 const EXIT_ALREADY_RUNNING: i32 = 1;
+/// A daemon that answers at all says within this what pairs it has.
+const ANSWER: Duration = Duration::from_secs(5);
+/// How often to see whether a daemon that works on a call still answers others.
+const LOOK: Duration = Duration::from_secs(5);
+const MOST_FAILURES: u32 = 3;
+/// A daemon that lives and says nothing for this long hangs, or is stopped.
+const SILENCE: Duration = Duration::from_secs(20);
+/// What ending may take beyond the drain.
+const ENDING: Duration = Duration::from_secs(15);
+/// Variables that are about the process that starts the daemon, or about where that is: a service manager's socket is not the
+/// daemon's, nor is a number of threads that suits one program.
+const NOT_FOR_THE_DAEMON: [&str; 14] = [
+    "NOTIFY_SOCKET",
+    "LISTEN_FDS",
+    "LISTEN_PID",
+    "LISTEN_FDNAMES",
+    "WATCHDOG_USEC",
+    "WATCHDOG_PID",
+    "JOURNAL_STREAM",
+    "INVOCATION_ID",
+    "RAYON_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "MALLOC_ARENA_MAX",
+    "LD_PRELOAD",
+    "PWD",
+    "OLDPWD",
+];
 /// Starts that may lose against another daemon that is just starting or ending.
 const MAX_STARTS: u32 = 5;
 
@@ -48,6 +77,15 @@ pub enum Progress {
     Starting {
         /// Since the wait began.
         elapsed: Duration,
+    },
+    /// Another daemon is finishing its requests and then ends; this one starts after it.
+    Ending {
+        /// Since the wait began.
+        elapsed: Duration,
+        /// The process that ends, where it is known.
+        pid: Option<u32>,
+        /// How long it may still take to finish requests.
+        left: Duration,
     },
     /// The daemon answers and loads its default pair.
     Loading {
@@ -79,9 +117,14 @@ pub enum Outcome {
 
 enum State {
     Absent,
+    /// Something accepts connections, and says nothing.
+    Silent,
     Loading(Option<v1::LoadProgress>),
     Serving,
-    NotLoaded { pair: String, error: String },
+    NotLoaded {
+        pair: String,
+        error: String,
+    },
 }
 
 impl Launcher {
@@ -140,18 +183,65 @@ impl Launcher {
             log: None,
             starts: 0,
         };
+        // Since when a daemon that lives has said nothing.
+        let mut silent_since = None;
         loop {
             let elapsed = begin.elapsed();
-            match state(&client).await? {
+            let state = state(&client).await?;
+            let holder = match state {
+                State::Absent if attempt.child.is_none() => Holder::find(&self.paths),
+                _ => None,
+            };
+            if let Some(socket) = holder.as_ref().and_then(|holder| holder.socket.as_ref())
+                && self.paths.user_lock.is_some()
+                && socket != client.socket()
+            {
+                return Err(LaunchError::Elsewhere {
+                    socket: socket.clone(),
+                }
+                .into());
+            }
+            let is_silent = holder.is_some() || matches!(state, State::Silent);
+            silent_since = is_silent.then(|| silent_since.unwrap_or(elapsed));
+            match state {
                 State::Serving if attempt.starts == 0 && elapsed < AT_ONCE => {
                     return Ok(Outcome::AlreadyServing);
                 }
                 State::Serving => return Ok(Outcome::Serving { elapsed }),
                 State::NotLoaded { pair, error } => return Ok(Outcome::NotLoaded { pair, error }),
                 State::Loading(load) => progress(Progress::Loading { elapsed, load }),
-                State::Absent => {
-                    attempt.keep_alive()?;
-                    progress(Progress::Starting { elapsed });
+                // It says nothing until somebody lets it go on.
+                State::Silent if Holder::find(&self.paths).is_some_and(|it| it.is_stopped()) => {
+                    return Err(silent(&self.paths, elapsed));
+                }
+                State::Silent => progress(Progress::Starting { elapsed }),
+                State::Absent => match &holder {
+                    None => {
+                        attempt.keep_alive()?;
+                        progress(Progress::Starting { elapsed });
+                    }
+                    Some(holder) => progress(match holder.drains_for {
+                        Some(left) => Progress::Ending {
+                            elapsed,
+                            pid: holder.pid,
+                            left,
+                        },
+                        None => Progress::Starting { elapsed },
+                    }),
+                },
+            }
+            if let Some(since) = silent_since {
+                let ending = match holder.as_ref().and_then(|holder| holder.drains_for) {
+                    // It is given the time that it says it needs.
+                    Some(left) if !left.is_zero() => {
+                        silent_since = Some(elapsed);
+                        ENDING
+                    }
+                    Some(_) => ENDING,
+                    None => SILENCE,
+                };
+                if elapsed.saturating_sub(since) > ending {
+                    return Err(silent(&self.paths, elapsed));
                 }
             }
             if elapsed > self.time_limit {
@@ -167,6 +257,28 @@ impl Launcher {
         }
     }
 
+    /// Does the same as [`Launcher::ensure_running`], and returns a client of the daemon that serves: this user's, wherever
+    /// its socket is.
+    ///
+    /// # Errors
+    /// As that.
+    pub async fn connect(
+        &self,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(Client, Outcome), Error> {
+        for _ in 0..MAX_STARTS {
+            let client = Client::new(socket(&self.paths))?;
+            match self.ensure_running(&client, progress).await {
+                // It ended, or another one began elsewhere, between two looks.
+                Err(Error::Launch(LaunchError::Elsewhere { .. })) => {}
+                outcome => return Ok((client, outcome?)),
+            }
+        }
+        let client = Client::new(socket(&self.paths))?;
+        let outcome = self.ensure_running(&client, progress).await?;
+        Ok((client, outcome))
+    }
+
     fn spawn(&self, log: &LogFile) -> Result<Child, LaunchError> {
         let spawn_error = |source| LaunchError::Spawn {
             program: self.program.clone(),
@@ -175,15 +287,18 @@ impl Launcher {
         // The working directory changes below, and a relative program would be looked for there.
         let program = std::path::absolute(&self.program).map_err(spawn_error)?;
         let (output, errors) = log.handles()?;
-        Command::new(program)
+        let mut command = Command::new(program);
+        for variable in NOT_FOR_THE_DAEMON {
+            command.env_remove(variable);
+        }
+        command
             .args(&self.args)
             .env("TANDEM_SOCKET", &self.paths.socket)
+            .env(BACKGROUND_VARIABLE, "1")
             .current_dir("/")
             .stdin(Stdio::null())
             .stdout(output)
             .stderr(errors)
-            // Ctrl-C in the terminal of the caller is not for the daemon.
-            .process_group(0)
             .spawn()
             .map_err(spawn_error)
     }
@@ -239,16 +354,75 @@ impl Drop for Attempt<'_> {
     }
 }
 
+/// Makes a call that a daemon answers at once, if it answers at all: at most for `limit`. Where none does, the error tells
+/// more than that, as far as the lock files of these paths do: that a daemon is ending, or says nothing, and which.
+///
+/// # Errors
+/// Those of the call, [`Error::Ending`] and [`Error::Silent`].
+pub async fn ask<T>(
+    paths: &Paths,
+    limit: Duration,
+    call: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    let begin = Instant::now();
+    match tokio::time::timeout(limit, call).await {
+        Ok(Err(error)) if error.is_unavailable() => Err(match Holder::find(paths) {
+            Some(Holder {
+                pid,
+                drains_for: Some(left),
+                ..
+            }) => Error::Ending { pid, left },
+            Some(_) if begin.elapsed() > ANSWER => silent(paths, begin.elapsed()),
+            _ => error,
+        }),
+        Ok(Err(Error::DeadlineExceeded { .. })) | Err(_) => Err(silent(paths, begin.elapsed())),
+        Ok(answer) => answer,
+    }
+}
+
+/// Waits until the daemon says nothing any more, and returns which; to be awaited beside a call that takes as long as it
+/// takes.
+pub async fn silence(paths: &Paths, client: &Client) -> Error {
+    let client = client.clone().with_retry(Retry::never());
+    let (mut last, mut failures) = (Instant::now(), 0);
+    loop {
+        tokio::time::sleep(LOOK).await;
+        match client.health().await {
+            Err(Error::DeadlineExceeded { .. }) => failures += 1,
+            _ => (last, failures) = (Instant::now(), 0),
+        }
+        // A single failure may be this program's: it does nothing while nobody reads its output.
+        let is_stopped = || Holder::find(paths).is_some_and(|holder| holder.is_stopped());
+        if failures >= MOST_FAILURES || (failures > 0 && is_stopped()) {
+            return silent(paths, last.elapsed());
+        }
+    }
+}
+
+/// Says which daemon says nothing.
+fn silent(paths: &Paths, waited: Duration) -> Error {
+    let holder = Holder::find(paths).unwrap_or_default();
+    Error::Silent {
+        pid: holder.pid,
+        is_stopped: holder.is_stopped(),
+        waited,
+    }
+}
+
 async fn state(client: &Client) -> Result<State, Error> {
     match client.health().await {
         Ok(Health::Serving) => return Ok(State::Serving),
         Ok(Health::NotServing) => {}
         Err(error) if error.is_unavailable() => return Ok(State::Absent),
-        Err(Error::DeadlineExceeded { .. }) => return Ok(State::Loading(None)),
+        Err(Error::DeadlineExceeded { .. }) => return Ok(State::Silent),
         Err(error) => return Err(error),
     }
     // The daemon may end between the two calls; the next turn finds that out.
-    let pairs = client.list_pairs().await.unwrap_or_default();
+    let pairs = tokio::time::timeout(ANSWER, client.list_pairs()).await;
+    let Ok(pairs) = pairs else {
+        return Ok(State::Silent);
+    };
+    let pairs = pairs.unwrap_or_default();
     let Some(pair) = pairs.into_iter().find(|pair| pair.is_default) else {
         return Ok(State::Loading(None));
     };

@@ -9,8 +9,8 @@ use std::path::Path;
 use tandem_engine::Request;
 use tandem_engine::engine::Engine;
 use tandem_engine::pair::{
-    Device, DraftSource, LoadOptions, LoadStage, ModelPair, PairFiles, PairReport, PreparedOptions,
-    WeightSource,
+    Device, DraftSource, LoadError, LoadOptions, LoadStage, ModelPair, PairFiles, PairReport,
+    PreparedOptions, WeightSource,
 };
 use tandem_engine::sampling::SamplingParams;
 
@@ -216,4 +216,59 @@ fn only_the_cpu_prepares_weights() {
         }
     }
     assert_eq!(warnings(pair.report()), [""; 0]);
+}
+
+/// Loads a copy of the draft alone, with something done to it when its weights are about to be read.
+fn load_disturbed(
+    prepared: Option<PreparedOptions>,
+    disturb: impl Fn(&Path),
+) -> Result<ModelPair, LoadError> {
+    let directory = tempfile::tempdir().expect("a directory");
+    let target = directory.path().join("m.gguf");
+    fs::copy(common::default_draft(), &target).expect("a copy");
+    let files = PairFiles {
+        target: target.clone(),
+        draft: DraftSource::None,
+    };
+    let options = LoadOptions { prepared, ..PACKED };
+    let mut disturbed = false;
+    ModelPair::load(&files, &options, &mut |progress| {
+        let reads = matches!(progress.stage, LoadStage::Reading | LoadStage::Preparing);
+        if reads && !disturbed {
+            disturbed = true;
+            disturb(&target);
+        }
+    })
+}
+
+#[test]
+fn a_file_that_is_written_to_while_it_is_read_is_refused_and_one_that_is_replaced_is_not() {
+    let expected = text(load_disturbed(None, |_| {}).expect("a sound file"));
+    for prepare in [false, true] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let prepared = || {
+            prepare.then(|| PreparedOptions {
+                directory: directory.path().to_owned(),
+                limit_bytes: 1 << 30,
+            })
+        };
+        let written = load_disturbed(prepared(), |path| {
+            let file = fs::File::options().write(true).open(path);
+            let bytes = fs::metadata(path).expect("a file").len();
+            let file = file.expect("it can be opened");
+            std::os::unix::fs::FileExt::write_all_at(&file, &[0], bytes - 1).expect("written");
+        });
+        assert!(
+            matches!(&written, Err(LoadError::Changed { .. })),
+            "{prepare}: {written:?}"
+        );
+        let replaced = load_disturbed(prepared(), |path| {
+            let new = path.with_extension("new");
+            fs::write(&new, "another file").expect("written");
+            fs::rename(new, path).expect("renamed");
+        });
+        let replaced = replaced.expect("the file that was opened is whole");
+        assert!(warnings(replaced.report()).is_empty(), "{prepare}");
+        assert_eq!(text(replaced), expected, "{prepare}");
+    }
 }

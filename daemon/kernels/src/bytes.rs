@@ -15,11 +15,12 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn zeroed(len: usize) -> Lines {
-        Lines {
-            lines: vec![Line([0; 64]); len.div_ceil(64)],
-            len,
-        }
+    /// `None`: the system has not so much memory.
+    pub(super) fn zeroed(len: usize) -> Option<Lines> {
+        let mut lines = Vec::new();
+        lines.try_reserve_exact(len.div_ceil(64)).ok()?;
+        lines.resize(len.div_ceil(64), Line([0; 64]));
+        Some(Lines { lines, len })
     }
 
     /// Takes in or hides bytes at the end; allocates only to become larger than ever, and never gives back.

@@ -62,7 +62,8 @@ impl PackedMatrix {
     ) -> Result<PackedMatrix, PackError> {
         let row = row_bytes(format, outputs, inputs)?;
         check_len(format, outputs, inputs, outputs * row, gguf.len())?;
-        let mut bytes = Lines::zeroed(packed_bytes(isa, format, outputs, inputs)?);
+        let packed = packed_bytes(isa, format, outputs, inputs)?;
+        let mut bytes = Lines::zeroed(packed).ok_or(PackError::Memory { bytes: packed })?;
         if format.takes_floats() {
             bytes.as_mut_slice().copy_from_slice(gguf);
         } else {

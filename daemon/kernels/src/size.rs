@@ -39,6 +39,14 @@ pub enum PackError {
         /// Weights per row.
         inputs: usize,
     },
+    /// The system has no memory left.
+    #[error(
+        "there are no {bytes} bytes of memory for it; free memory, or raise the limits of the process"
+    )]
+    Memory {
+        /// As asked for.
+        bytes: usize,
+    },
     /// The instruction set is not the CPU's.
     #[error("this CPU has no {isa} instructions; pack for one of `Isa::available()`")]
     Isa {

@@ -139,6 +139,9 @@ pub enum Damage {
         /// How.
         what: String,
     },
+    /// It was mapped, and a part of it is gone.
+    #[error("a part of it can no longer be read: it was cut short, or its disk fails")]
+    Lost,
     /// It cannot be read.
     #[error("it cannot be read: {reason}")]
     Unreadable {

@@ -9,12 +9,14 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::SystemTime;
 
 use memmap2::{Advice, Mmap};
 
 use crate::align::checksum;
 use crate::error::{Damage, StoreError, Unusable};
+use crate::fault::Watch;
 use crate::header::{self, Summary, TensorEntry, wrong_checksum};
 use crate::key::Key;
 use crate::share::share_out;
@@ -23,12 +25,46 @@ use crate::share::share_out;
 /// and other processes that map the file share them.
 #[derive(Debug)]
 pub struct Image {
+    /// Goes before the mapping.
+    watch: Watch,
     map: Mmap,
     tensors: HashMap<String, TensorEntry>,
     summary: Summary,
     /// Holds the shared lock that says that the file is in use.
-    _file: File,
+    file: File,
+    /// When the file was last written to, as of when all of it was last checked.
+    checked: Mutex<SystemTime>,
+    /// Threads to check it with.
+    threads: NonZeroUsize,
 }
+
+/// The mapped file of a model's prepared weights, for those who do not keep it.
+#[derive(Clone, Debug)]
+pub struct MappedWeights(Weak<Image>);
+
+impl MappedWeights {
+    /// The weights in this file.
+    #[must_use]
+    pub fn of(image: &Arc<Image>) -> Self {
+        Self(Arc::downgrade(image))
+    }
+
+    /// Says whether they are what was mapped; those that nobody uses any more are.
+    ///
+    /// # Errors
+    /// As [`Image::check`].
+    pub fn check(&self) -> Result<(), Damage> {
+        self.0.upgrade().map_or(Ok(()), |image| image.check())
+    }
+}
+
+impl PartialEq for MappedWeights {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.ptr_eq(&other.0)
+    }
+}
+
+impl Eq for MappedWeights {}
 
 impl AsRef<[u8]> for Image {
     fn as_ref(&self) -> &[u8] {
@@ -47,17 +83,15 @@ impl Image {
         let file = match File::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => {
-                let reason = error.to_string();
-                return Err(Damage::Unreadable { reason }.into());
-            }
+            Err(error) => return Err(unreadable(error).into()),
         };
         // Where a file system has no locks, the file may be evicted under us, which does no harm.
         let _ = file.lock_shared();
         let table = header::read(&file)?;
         table.summary.check(key)?;
-        // SAFETY: nobody writes to a file once it has its name: it comes to be by a rename, and goes by being unlinked,
-        // which leaves the mapping as it is. Whoever changes it all the same could change this process in other ways.
+        // SAFETY: nobody of ours writes to a file once it has its name: it comes to be by a rename, and goes by being
+        // unlinked, which leaves the mapping as it is. Whoever changes it all the same changes numbers, which any bytes
+        // are; `check` finds that out before something is made of them.
         let map = unsafe { Mmap::map(&file) }.map_err(|source| {
             Unusable::Refused(StoreError::Unmapped {
                 path: path.to_owned(),
@@ -65,18 +99,57 @@ impl Image {
                 source,
             })
         })?;
+        let watch = Watch::of(&map);
         // On a cold start this has the disk ahead of the checksums. That it fails costs time only.
         let _ = map.advise(Advice::WillNeed);
-        verify(&map, &table.tensors, threads, progress)?;
         // When it was last used, for eviction; a read-only disk does not keep that.
         let _ = file.set_modified(SystemTime::now());
+        let checked = modified(&file)?;
+        verify(&map, &table.tensors, threads, progress)?;
+        if watch.is_lost() {
+            return Err(Damage::Lost.into());
+        }
         let tensors = table.tensors.into_iter();
         Ok(Some(Self {
-            map,
             tensors: tensors.map(|entry| (entry.name.clone(), entry)).collect(),
             summary: table.summary,
-            _file: file,
+            watch,
+            map,
+            file,
+            checked: Mutex::new(checked),
+            threads,
         }))
+    }
+
+    /// Says whether the file is what was mapped. Costs one call of the system; all of the file is compared again only
+    /// where somebody wrote to it, or another process began to use it.
+    ///
+    /// What was computed with the weights since the last check means nothing where this fails.
+    ///
+    /// # Errors
+    /// With what is wrong: the file was cut short or written to, or its disk fails.
+    pub fn check(&self) -> Result<(), Damage> {
+        if self.watch.is_lost() {
+            return Err(Damage::Lost);
+        }
+        let meta = self.file.metadata().map_err(unreadable)?;
+        if meta.len() != self.map.len() as u64 {
+            return Err(Damage::Size {
+                found_bytes: meta.len(),
+                expected_bytes: self.map.len() as u64,
+            });
+        }
+        let modified = meta.modified().map_err(unreadable)?;
+        let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        if *checked != modified {
+            let tensors: Vec<TensorEntry> = self.tensors.values().cloned().collect();
+            verify(&self.map, &tensors, self.threads, &mut |_, _| {})?;
+            if self.watch.is_lost() {
+                return Err(Damage::Lost);
+            }
+            *checked = modified;
+        }
+        Ok(())
     }
 
     /// The tensor of that name.
@@ -110,6 +183,17 @@ impl TensorEntry {
     pub fn range(&self) -> Option<std::ops::Range<usize>> {
         let start = usize::try_from(self.offset).ok()?;
         Some(start..start.checked_add(usize::try_from(self.bytes).ok()?)?)
+    }
+}
+
+fn modified(file: &File) -> Result<SystemTime, Damage> {
+    let meta = file.metadata().map_err(unreadable)?;
+    meta.modified().map_err(unreadable)
+}
+
+fn unreadable(error: std::io::Error) -> Damage {
+    Damage::Unreadable {
+        reason: error.to_string(),
     }
 }
 

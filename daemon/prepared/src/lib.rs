@@ -6,6 +6,7 @@
 //! A file belongs to a [`Key`]: the content of the model file, the instruction set, and the version of the kernels'
 //! layout. `content` tells the first, `stamps` remembers it, so that a restart does not read the model. [`obtain`] is
 //! the whole way: look for the file (`image` checks every byte of it), or make it (`writer`), one process at a time.
+//! `fault` answers where a mapped file fails, and [`Image::check`] says whether it did.
 //! [`Store`] is the directory: what lies in it, how much it may hold, and what goes first.
 //!
 //! Names, formats and shapes of tensors are carried and not understood. Knows nothing of GGUF, kernels or engines, nor
@@ -14,6 +15,7 @@
 mod align;
 mod content;
 mod error;
+mod fault;
 mod header;
 mod image;
 mod key;
@@ -26,8 +28,9 @@ mod writer;
 
 pub use error::{Damage, StoreError};
 pub use header::{Summary, TensorEntry};
-pub use image::Image;
+pub use image::{Image, MappedWeights};
 pub use key::{ContentId, Key};
-pub use obtain::{Model, Obtained, Stage, obtain};
+pub use obtain::{Model, Obtained, Stage, content_of, obtain};
+pub use stamps::Stamp;
 pub use store::{Entry, Store};
 pub use writer::Writer;

@@ -74,9 +74,16 @@ pub fn obtain<E: From<StoreError> + Send>(
     progress: &mut dyn FnMut(Stage, u64, u64),
 ) -> Result<Obtained, E> {
     store.sweep(SystemTime::now());
-    let stamp = stamp(model)?;
+    let stamp = stamp(model.file, model.path)?;
+    let mut identifying = |done| progress(Stage::Identifying, done, stamp.bytes);
     let key = Key {
-        content: content(store, model, &stamp, threads, progress)?,
+        content: content(
+            store,
+            (model.file, model.path),
+            &stamp,
+            threads,
+            &mut identifying,
+        )?,
         isa: model.isa.to_owned(),
         layout: model.layout,
     };
@@ -120,8 +127,8 @@ pub fn obtain<E: From<StoreError> + Send>(
         |index| pack(index, &writer),
         &mut |done| progress(Stage::Preparing, done, model.bytes),
     )?;
-    if self::stamp(model)? != stamp {
-        return Err(changed(model).into());
+    if !self::stamp(model.file, model.path)?.same_content(&stamp) {
+        return Err(changed(model.path).into());
     }
     writer.finish()?;
     let image = match open(progress) {
@@ -135,19 +142,31 @@ pub fn obtain<E: From<StoreError> + Send>(
     Ok(obtained(image, true, damage))
 }
 
-fn stamp(model: &Model<'_>) -> Result<Stamp, StoreError> {
-    let meta = model.file.metadata();
-    let meta = meta.map_err(StoreError::io("examine", model.path))?;
+/// Says what the file at `path` holds, by reading it, on `threads` threads, only where that is not known.
+///
+/// # Errors
+/// Where it cannot be read or changes meanwhile, or the store's directory cannot be used.
+pub fn content_of(
+    store: &Store,
+    path: &Path,
+    threads: NonZeroUsize,
+) -> Result<ContentId, StoreError> {
+    let file = File::open(path).map_err(StoreError::io("open", path))?;
+    let stamp = stamp(&file, path)?;
+    content(store, (&file, path), &stamp, threads, &mut |_| {})
+}
+
+fn stamp(file: &File, path: &Path) -> Result<Stamp, StoreError> {
+    let meta = file.metadata().map_err(StoreError::io("examine", path))?;
     Ok(Stamp::of(&meta))
 }
 
-/// Tells what the model file holds, by reading it only where that is not known.
 fn content(
     store: &Store,
-    model: &Model<'_>,
+    (file, path): (&File, &Path),
     stamp: &Stamp,
     threads: NonZeroUsize,
-    progress: &mut dyn FnMut(Stage, u64, u64),
+    progress: &mut dyn FnMut(u64),
 ) -> Result<ContentId, StoreError> {
     let stamps = store.stamps();
     if let Some(known) = stamps::recall(&stamps, stamp) {
@@ -155,20 +174,19 @@ fn content(
     }
     // Without a directory all would be in vain; better to know before the whole file is read.
     make_directory(&stamps).map_err(StoreError::io("create", &stamps))?;
-    let content = identify(model.file, stamp.bytes, threads, &mut |done| {
-        progress(Stage::Identifying, done, stamp.bytes);
-    })
-    .map_err(StoreError::io("read", model.path))?;
-    if self::stamp(model)? != *stamp {
-        return Err(changed(model));
+    let content = identify(file, stamp.bytes, threads, progress);
+    let content = content.map_err(StoreError::io("read", path))?;
+    let now = self::stamp(file, path)?;
+    if !now.same_content(stamp) {
+        return Err(changed(path));
     }
-    stamps::remember(&stamps, stamp, content, SystemTime::now());
+    stamps::remember(&stamps, &now, content, SystemTime::now());
     Ok(content)
 }
 
-fn changed(model: &Model<'_>) -> StoreError {
+fn changed(path: &Path) -> StoreError {
     StoreError::Changed {
-        path: model.path.to_owned(),
+        path: path.to_owned(),
     }
 }
 

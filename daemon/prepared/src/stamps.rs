@@ -17,9 +17,9 @@ use crate::store::replace_file;
 /// A file that changed more recently could change again without a new time: clocks of file systems tick slowly.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// What the system says of a file without reading it.
+/// What the system says of a file without reading it: which one it is, how large, and when it changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Stamp {
+pub struct Stamp {
     device: u64,
     inode: u64,
     pub(crate) bytes: u64,
@@ -35,7 +35,9 @@ struct Known {
 }
 
 impl Stamp {
-    pub(crate) fn of(meta: &Metadata) -> Self {
+    /// The stamp of a file by what the system says of it.
+    #[must_use]
+    pub fn of(meta: &Metadata) -> Self {
         Self {
             device: meta.dev(),
             inode: meta.ino(),
@@ -43,6 +45,14 @@ impl Stamp {
             modified: (meta.mtime(), meta.mtime_nsec()),
             changed: (meta.ctime(), meta.ctime_nsec()),
         }
+    }
+
+    /// Whether two stamps of one open file are of the same content, as far as that shows: a file that got another name
+    /// meanwhile, or lost its last, is what it was.
+    #[must_use]
+    pub fn same_content(&self, other: &Self) -> bool {
+        (self.device, self.inode, self.bytes, self.modified)
+            == (other.device, other.inode, other.bytes, other.modified)
     }
 
     /// Whether a later change is sure to show. A change in the future is a clock that cannot be trusted.

@@ -1,11 +1,9 @@
 //! What drafts for a pair, and how much: the keys of `[pairs.NAME]` and `[speculation]` that say so.
 
 use serde::Deserialize;
-use tandem_engine::policy::{Pipelined, Policy};
+use tandem_engine::policy::{MAX_DRAFT_LENGTH, Pipelined, Policy};
 use tandem_models::ModelRef;
 
-/// Most tokens that can be drafted for a request in a step.
-const MAX_DRAFT_LENGTH: usize = 63;
 /// Layers of the largest models by far; the pair's target says how many it has.
 const MAX_LAYERS: usize = 1024;
 /// A few hundred thousand tokens of text, which is what an editing session has; small beside any model.

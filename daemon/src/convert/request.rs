@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tandem_engine::StopConditions;
-use tandem_engine::policy::DraftKind;
+use tandem_engine::policy::{DraftKind, MAX_DRAFT_LENGTH};
 use tandem_engine::sampling::SamplingParams;
 use tandem_proto::v1;
 use tonic::Status;
@@ -14,8 +14,6 @@ use super::sampling::{logprobs, sampling, stop_conditions};
 use crate::config::KeepAlive;
 use crate::errors;
 
-/// Most tokens that can be drafted in a step.
-const MAX_DRAFT_LENGTH: u32 = 63;
 /// Most problems that one answer names: it travels in a header, of which clients take some thousand bytes.
 const MAX_VIOLATIONS: usize = 4;
 /// More than there are drafters.
@@ -101,7 +99,7 @@ impl Plan {
         let sampling = sampling(params, &mut bad);
         let speculation = speculation(request.speculation, &mut bad);
         if let Some(length) = request.draft_length {
-            bad.check(length <= MAX_DRAFT_LENGTH, "draft_length", || {
+            bad.check(length as usize <= MAX_DRAFT_LENGTH, "draft_length", || {
                 format!("{length} is over {MAX_DRAFT_LENGTH}")
             });
         }

@@ -96,6 +96,11 @@ impl Situation {
         self.footprint.saturating_add(more) > self.budget / 100 * NEARLY_FULL
     }
 
+    /// Whether the footprint keeps anything from being as it should: drafts that were shed counted as there.
+    pub(crate) fn is_nearly_full(&self) -> bool {
+        self.nearly_full(self.restore)
+    }
+
     /// The stage that has to be reached at least.
     fn demand(&self) -> Stage {
         if self.pressure == Pressure::Critical || self.footprint > self.budget {

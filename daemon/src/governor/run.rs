@@ -29,18 +29,25 @@ pub(crate) async fn govern(residency: Arc<Residency>, view: watch::Sender<Memory
     // A reload may change it.
     let hysteresis = || Hysteresis::new(residency.config().memory.restore_after);
     let mut governor = Governor::new(&hysteresis());
+    let mut was_busy = false;
     loop {
         let hysteresis = hysteresis();
         let level = *pressure.borrow_and_update();
         let busy = *activity.borrow_and_update() > 0;
-        let footprint = residency.footprint().await;
-        let seen = Situation {
+        let mut seen = Situation {
             at: began.elapsed(),
             pressure: level,
-            footprint: footprint.unwrap_or(0),
+            footprint: residency.footprint().await.unwrap_or(0),
             budget: residency.budget(),
             restore: residency.shed_bytes(),
         };
+        // What requests left behind in the allocator is free, and no shortage.
+        let at_rest = was_busy && !busy;
+        if at_rest || seen.is_nearly_full() {
+            residency.give_back().await;
+            seen.footprint = residency.footprint().await.unwrap_or(0);
+        }
+        was_busy = busy;
         let before = governor.stage();
         let (next, entered) = governor.look(&seen, &hysteresis);
         governor = next;

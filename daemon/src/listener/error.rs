@@ -23,7 +23,7 @@ pub enum ListenError {
     #[error("the socket path {} is not absolute", .0.display())]
     NotAbsolute(PathBuf),
     /// Another daemon serves this socket.
-    #[error("another tandemd (pid {pid}) already serves {}; end it first, or choose another path with --socket", socket.display())]
+    #[error("another tandemd (pid {pid}) already serves {}; end it first with `tandem daemon stop`, or choose another path with --socket", socket.display())]
     AlreadyRunning {
         /// What both want.
         socket: PathBuf,

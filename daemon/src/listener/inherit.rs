@@ -31,11 +31,7 @@ impl Listener {
         let lock = Lock::acquire(&lock_for(&path), &path)?;
         Ok(Self {
             listeners,
-            hold: SocketHold {
-                path,
-                remove: None,
-                _lock: lock,
-            },
+            hold: SocketHold::given(path, lock),
         })
     }
 }

@@ -2,20 +2,27 @@
 //!
 //! Order matters and is the same each time: path length, directory, lock, what lies at the path, bind, permissions. A
 //! stale socket is unlinked only under the lock and after a connection to it failed. Sockets that a service manager has
-//! bound are taken as they are and stay when the daemon ends, so that connections wait for the next one.
+//! bound are taken as they are and stay when the daemon ends, so that connections wait for the next one. A socket of our
+//! own that goes while the daemon lives is made again.
 
 mod error;
+mod hold;
 mod inherit;
+mod keep;
 mod lock;
 mod peer;
+mod places;
 
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, DirBuilder};
 use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub use error::ListenError;
+pub use hold::SocketHold;
+pub(crate) use keep::keep;
+pub use lock::UserLock;
 pub use peer::SameUser;
 pub(crate) use peer::process;
 
@@ -29,15 +36,6 @@ pub struct Listener {
     /// Not empty.
     listeners: Vec<UnixListener>,
     hold: SocketHold,
-}
-
-/// Keeps the lock, and removes a socket file that we made when it is dropped.
-#[derive(Debug)]
-pub struct SocketHold {
-    path: PathBuf,
-    /// Device and inode of the socket file we made; `None`: it is not ours to remove.
-    remove: Option<(u64, u64)>,
-    _lock: Lock,
 }
 
 impl Listener {
@@ -54,30 +52,24 @@ impl Listener {
         prepare_directory(directory)?;
         let lock = Lock::acquire(lock, path)?;
         remove_stale(path)?;
-
-        let failed = |action| move |source| ListenError::io(action, path, source);
-        let listener = UnixListener::bind(path).map_err(failed("bind"))?;
-        fs::set_permissions(path, Permissions::from_mode(0o600))
-            .map_err(failed("set the permissions of"))?;
-        let meta = fs::symlink_metadata(path).map_err(failed("look at"))?;
-        listener
-            .set_nonblocking(true)
-            .map_err(failed("configure"))?;
-        let hold = SocketHold {
-            path: path.to_owned(),
-            remove: Some((meta.dev(), meta.ino())),
-            _lock: lock,
-        };
+        let (listener, hold) = SocketHold::make(path, lock)?;
         Ok(Self {
             listeners: vec![listener],
             hold,
         })
     }
 
+    /// Has the lock of the user's one daemon held as long as the socket is.
+    #[must_use]
+    pub fn under(self, user: Option<UserLock>) -> Self {
+        self.hold.set_user_lock(user);
+        self
+    }
+
     /// Returns the path of the socket, or of the first one that was inherited.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.hold.path
+        self.hold.path()
     }
 
     /// Separates the sockets, of which there is at least one and which have to be closed as soon as nobody accepts any
@@ -85,18 +77,6 @@ impl Listener {
     #[must_use]
     pub fn into_parts(self) -> (Vec<UnixListener>, SocketHold) {
         (self.listeners, self.hold)
-    }
-}
-
-impl Drop for SocketHold {
-    /// Removes the socket if it is still the one we made; somebody may have replaced it.
-    fn drop(&mut self) {
-        let Some(identity) = self.remove else { return };
-        let ours =
-            fs::symlink_metadata(&self.path).is_ok_and(|meta| (meta.dev(), meta.ino()) == identity);
-        if ours && let Err(error) = fs::remove_file(&self.path) {
-            tracing::warn!(socket = %self.path.display(), %error, "cannot remove the socket");
-        }
     }
 }
 

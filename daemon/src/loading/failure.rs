@@ -25,6 +25,15 @@ pub(crate) enum LoadFailure {
     Beside(TooLarge),
     #[error("reading the model files stopped on an internal error; the daemon's log has it")]
     Panic,
+    #[error(
+        "the limits of this process leave {room} bytes of address space, and {needed} are needed; raise them (`ulimit -v`, \
+         `ulimit -d`) or choose a smaller model"
+    )]
+    Room { room: u64, needed: u64 },
+    #[error(
+        "the file of the {role} is another one than when the pair was loaded; `tandem reload` loads what it holds now"
+    )]
+    Replaced { role: &'static str },
     #[error("memory is short, and no pair is loaded until it is not")]
     Pressure,
 }
@@ -33,9 +42,16 @@ impl LoadFailure {
     /// Whether it can be different next time without anybody's doing, or by that of someone who cannot tell the daemon.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
-            Self::Missing { .. } | Self::NoFile { .. } | Self::Beside(_) | Self::Pressure => true,
-            Self::Load(error) => matches!(**error, LoadError::Unmapped { .. }),
-            Self::Locate { .. } | Self::Panic => false,
+            Self::Missing { .. }
+            | Self::NoFile { .. }
+            | Self::Beside(_)
+            | Self::Room { .. }
+            | Self::Pressure => true,
+            Self::Load(error) => matches!(
+                **error,
+                LoadError::Unmapped { .. } | LoadError::Changed { .. }
+            ),
+            Self::Locate { .. } | Self::Replaced { .. } | Self::Panic => false,
         }
     }
 }

@@ -6,6 +6,8 @@
 mod failure;
 mod files;
 mod progress;
+mod replaced;
+mod room;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -26,6 +28,7 @@ use crate::residency::{DraftPlace, Parts, Recipe, Size};
 
 pub(crate) use failure::LoadFailure;
 pub(crate) use progress::reporter;
+pub(crate) use room::SPARE;
 
 /// Rows of one step where none are configured: few on a CPU, so that a step ends soon after a client cancels.
 const CPU_STEP_ROWS: usize = 64;
@@ -133,12 +136,21 @@ impl Loader {
     }
 
     /// Loads the draft of a pair apart from its target.
+    ///
+    /// # Errors
+    /// Also where a file of the pair is another one by now than `loaded` was: the draft of another model has no business
+    /// with this target.
     pub(crate) fn load_draft(
         &self,
         recipe: &Recipe,
+        loaded: &PairReport,
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<Option<LoadedDraft>, LoadFailure> {
         let files = self.files(recipe)?;
+        if let Some(role) = self.replaced(recipe, loaded)? {
+            return Err(LoadFailure::Replaced { role });
+        }
+        room::require(SPARE)?;
         // Whether there is room was decided by what the system says is free.
         let options = self.options(recipe, u64::MAX);
         ModelPair::load_draft(&files, &options, progress).map_err(LoadFailure::from)
@@ -153,25 +165,28 @@ impl Loader {
     ) -> Result<Read, LoadFailure> {
         let alone = self.target_alone(recipe)?;
         if recipe.draft == DraftConfig::None {
-            return load(&alone, options, progress);
+            return self.load_within(&alone, options, progress);
         }
         let with_draft = || self.files(recipe);
         match terms {
-            DraftTerms::Insist => load(&with_draft()?, options, progress),
+            DraftTerms::Insist => self.load_within(&with_draft()?, options, progress),
             // Layers of the target take nothing that could wait for later.
             DraftTerms::Later if recipe.draft.file().is_none() => {
-                load(&with_draft()?, options, progress)
+                self.load_within(&with_draft()?, options, progress)
             }
             DraftTerms::Try => {
-                let tried = with_draft().and_then(|files| load(&files, options, progress));
+                let tried =
+                    with_draft().and_then(|files| self.load_within(&files, options, progress));
                 tried.or_else(|failure| {
                     let why = format!("the draft is not used: {failure}");
-                    Ok(load(&alone, options, progress)?.plainly(why))
+                    let mut read = self.load_within(&alone, options, progress)?;
+                    read.draft = DraftPlace::Unusable;
+                    Ok(read.plainly(why))
                 })
             }
             DraftTerms::Later => {
                 let both = ModelPair::inspect(&with_draft()?, options)?;
-                let mut read = load(&alone, options, progress)?;
+                let mut read = self.load_within(&alone, options, progress)?;
                 read.size = size(&both);
                 // What it will be again.
                 read.report.draft = both.draft;

@@ -17,6 +17,8 @@ pub struct FakePlatform {
 #[derive(Default)]
 struct State {
     footprint: u64,
+    /// What an allocator would keep of it until it is told to give it back.
+    kept: u64,
     physical_memory: u64,
     recommended_working_set: Option<u64>,
     pressure: Pressure,
@@ -37,6 +39,11 @@ impl FakePlatform {
     /// Sets the footprint in bytes.
     pub fn set_footprint(&self, bytes: u64) {
         self.state().footprint = bytes;
+    }
+
+    /// Sets the bytes that the allocator keeps: they are part of the footprint until they are given back.
+    pub fn set_kept(&self, bytes: u64) {
+        self.state().kept = bytes;
     }
 
     /// Sets the physical memory in bytes.
@@ -88,7 +95,8 @@ impl FakePlatform {
 
 impl Platform for FakePlatform {
     fn footprint(&self) -> io::Result<u64> {
-        Ok(self.state().footprint)
+        let state = self.state();
+        Ok(state.footprint + state.kept)
     }
 
     fn physical_memory(&self) -> io::Result<u64> {
@@ -119,7 +127,9 @@ impl Platform for FakePlatform {
         }))
     }
 
-    fn give_back(&self) {}
+    fn give_back(&self) {
+        self.state().kept = 0;
+    }
 
     fn keep_awake(&self) -> KeepAwake {
         let awake = Arc::clone(&self.awake);
@@ -135,6 +145,7 @@ impl fmt::Debug for State {
         formatter
             .debug_struct("State")
             .field("footprint", &self.footprint)
+            .field("kept", &self.kept)
             .field("physical_memory", &self.physical_memory)
             .field("pressure", &self.pressure)
             .field("watches", &self.watches.len())

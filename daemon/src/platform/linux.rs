@@ -15,6 +15,8 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::process::{Resource, getrlimit};
+
 use super::{KeepAwake, OnPressure, Platform, Pressure, PressureWatch, poll, psi};
 use cgroup::Group;
 use space::Space;
@@ -95,16 +97,43 @@ impl Platform for Linux {
     }
 }
 
-/// Limits the arenas of the C library's allocator, where it has any.
+/// Limits the arenas of the C library's allocator, and what it keeps in them, where it has any.
 #[expect(unsafe_code, reason = "mallopt is a C function")]
 pub(super) fn keep_memory_together() {
-    // One for what goes on while another is busy with a load. Decoding allocates nothing.
     #[cfg(target_env = "gnu")]
-    // SAFETY: mallopt(3) takes any value for this parameter, and is thread-safe but for its first call ("init" in
+    // SAFETY: mallopt(3) takes any value for these parameters, and is thread-safe but for its first call ("init" in
     // attributes(7)), which comes before there are other threads.
     unsafe {
+        // One for what goes on while another is busy with a load. Decoding allocates nothing.
         libc::mallopt(libc::M_ARENA_MAX, 2);
+        // Blocks of caches and weights are mapped one by one, so that they go back to the system when they are freed. By
+        // itself the allocator learns to keep such blocks as soon as the first was freed, and a gap between two of them
+        // is nobody's.
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 256 << 10);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 512 << 10);
     }
+}
+
+/// Returns how many bytes the limits on address space and data leave this process.
+pub(super) fn room() -> Option<u64> {
+    let (space, data) = (
+        getrlimit(Resource::As).current,
+        getrlimit(Resource::Data).current,
+    );
+    if space.is_none() && data.is_none() {
+        return None;
+    }
+    // proc(5): the fields are in pages; the first is what RLIMIT_AS counts, the sixth what RLIMIT_DATA counts, and stacks.
+    let text = fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: Vec<u64> = text
+        .split_whitespace()
+        .map_while(|field| field.parse().ok())
+        .collect();
+    let page = rustix::param::page_size() as u64;
+    let left = |limit: Option<u64>, field: usize| {
+        Some(limit?.saturating_sub(pages.get(field)?.saturating_mul(page)))
+    };
+    left(space, 0).into_iter().chain(left(data, 5)).min()
 }
 
 /// Takes the listening sockets that systemd has for this process under `name`; none where it has none.
@@ -142,6 +171,12 @@ mod tests {
             after >= before + (24 << 20),
             "32 MiB written, footprint went from {before} to {after}"
         );
+    }
+
+    #[test]
+    fn without_limits_there_is_room_without_end() {
+        let limited = [Resource::As, Resource::Data].map(|kind| getrlimit(kind).current);
+        assert_eq!(room().is_none(), limited == [None, None]);
     }
 
     #[test]

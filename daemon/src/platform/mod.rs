@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+mod clean;
 mod clock;
 mod fake;
 mod guard;
@@ -18,6 +19,7 @@ mod poll;
 mod psi;
 mod told;
 
+pub(crate) use clean::{allow_descriptors, redirect_output, start_clean};
 pub(crate) use clock::local_time;
 pub use fake::FakePlatform;
 pub use guard::{KeepAwake, PressureWatch};
@@ -102,6 +104,31 @@ pub fn inherited_sockets(name: &str) -> io::Result<Vec<OwnedFd>> {
 pub fn keep_memory_together() {
     #[cfg(target_os = "linux")]
     linux::keep_memory_together();
+}
+
+/// Returns how many bytes of memory the limits of this process leave it (`ulimit -v`, `ulimit -d`), mapped files counted
+/// where the system counts them; `None` where there is no such limit.
+#[must_use]
+pub fn room() -> Option<u64> {
+    #[cfg(target_os = "linux")]
+    return linux::room();
+    // The system knows these limits and holds nobody to them.
+    #[cfg(target_os = "macos")]
+    return None;
+}
+
+/// Has a write beyond a limit of the process, or of its disk quota, fail as any other, where the system would end the process
+/// for it; to be called first of all.
+pub fn limits_are_errors() {
+    ignore_file_size_signal();
+}
+
+#[expect(unsafe_code, reason = "signal is a C function")]
+fn ignore_file_size_signal() {
+    // SAFETY: signal(2) with SIG_IGN installs nothing that could run; write(2) then fails with EFBIG.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
 }
 
 /// The environment variable that names a file to read memory pressure from, in the format of `/proc/pressure/memory`,

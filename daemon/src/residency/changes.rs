@@ -14,6 +14,8 @@ pub(crate) struct Changes {
     pub(crate) changed: Vec<String>,
     /// The same as before, and loaded again because they had failed.
     pub(crate) retried: Vec<String>,
+    /// The same as before, tried again, and still not loaded; with the reason.
+    pub(crate) failed: Vec<(String, String)>,
     /// Keys that need a restart.
     pub(crate) restart_needed: Vec<String>,
 }
@@ -46,6 +48,11 @@ impl Changes {
         changes
     }
 
+    /// Whether a pair is to be loaded again already.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.to_check().any(|other| other == name)
+    }
+
     /// Returns the pairs whose files have to be looked at.
     pub(crate) fn to_check(&self) -> impl Iterator<Item = &String> {
         self.added.iter().chain(&self.changed).chain(&self.retried)
@@ -59,6 +66,11 @@ impl From<Changes> for v1::ReloadResponse {
             removed: changes.removed,
             changed: changes.changed,
             retried: changes.retried,
+            failed: changes
+                .failed
+                .into_iter()
+                .map(|(pair, error)| v1::FailedPair { pair, error })
+                .collect(),
             restart_needed: changes.restart_needed,
         }
     }

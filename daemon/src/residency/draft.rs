@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use tandem_proto::v1;
 use tandem_proto::v1::watch_response::Event;
+use tokio::task::JoinHandle;
 
 use super::unload::freed;
 use super::{DraftPlace, Pair, Residency, Resident};
@@ -81,7 +82,7 @@ impl Residency {
         let residents = self.residents();
         let freed = residents.iter().map(|resident| match resident.draft() {
             DraftPlace::Shed { freed } | DraftPlace::Returning { freed } => freed,
-            DraftPlace::None | DraftPlace::Resident => 0,
+            DraftPlace::None | DraftPlace::Resident | DraftPlace::Lost | DraftPlace::Unusable => 0,
         });
         freed.sum()
     }
@@ -96,19 +97,50 @@ impl Residency {
             if let DraftPlace::Shed { freed } = resident.draft() {
                 resident.set_draft(DraftPlace::Returning { freed });
                 let (this, resident) = (Arc::clone(self), Arc::clone(resident));
-                tokio::spawn(async move { this.restore(&pair, &resident).await });
+                let shed = DraftPlace::Shed { freed };
+                tokio::spawn(async move { this.restore(&pair, &resident, shed).await });
             }
         }
     }
 
-    async fn restore(&self, pair: &Arc<Pair>, resident: &Arc<Resident>) {
+    /// Returns the loads whose drafts failed.
+    pub(super) fn lost_drafts(&self) -> Vec<(Arc<Pair>, Arc<Resident>)> {
+        let pairs = self.pairs().into_iter();
+        let serving = pairs.filter_map(|pair| {
+            let resident = Arc::clone(pair.state().resident()?);
+            (resident.draft() == DraftPlace::Lost).then_some((pair, resident))
+        });
+        serving.collect()
+    }
+
+    /// Loads the draft again that failed, on a task of its own, whose end says how that went.
+    pub(super) fn mend(
+        self: &Arc<Self>,
+        pair: Arc<Pair>,
+        resident: Arc<Resident>,
+    ) -> JoinHandle<Result<(), String>> {
+        resident.set_draft(DraftPlace::Returning { freed: 0 });
+        let this = Arc::clone(self);
+        tokio::spawn(async move { this.restore(&pair, &resident, DraftPlace::Lost).await })
+    }
+
+    /// Puts a draft back that is on its way; where that fails it is where it was `before`.
+    ///
+    /// # Errors
+    /// With why it is not back.
+    async fn restore(
+        &self,
+        pair: &Arc<Pair>,
+        resident: &Arc<Resident>,
+        before: DraftPlace,
+    ) -> Result<(), String> {
         let begun = Instant::now();
         let draft = {
             let _one_at_a_time = self.memory.lock().await;
             let loader = Arc::clone(&self.loader);
-            let recipe = Arc::clone(&resident.recipe);
+            let load_of = Arc::clone(resident);
             let mut progress = reporter(Arc::clone(pair), self.events.clone());
-            let load = move || loader.load_draft(&recipe, &mut progress);
+            let load = move || loader.load_draft(&load_of.recipe, &load_of.report, &mut progress);
             let loaded = self.aside(load).await;
             pair.set_load_progress(None);
             loaded.unwrap_or(Err(LoadFailure::Panic))
@@ -116,26 +148,35 @@ impl Residency {
         let wanted = || matches!(resident.draft(), DraftPlace::Returning { .. });
         let failed = |error: String| {
             tracing::error!(pair = %resident.name, error, "cannot put the draft back");
-            if let DraftPlace::Returning { freed } = resident.draft() {
-                resident.set_draft(DraftPlace::Shed { freed });
+            if wanted() {
+                resident.mended(false);
+                resident.set_draft(before);
             }
+            Err(error)
         };
         match draft {
-            Ok(Some(_)) if !wanted() => {}
+            Ok(Some(_)) if !wanted() => Err(WHY.to_owned()),
             Ok(Some(draft)) => match self.worker.restore(resident.lane, draft).await {
-                Some(Ok(())) if wanted() => self.tell_restored(resident, begun.elapsed()),
+                Some(Ok(())) if wanted() => {
+                    self.tell_restored(resident, begun.elapsed());
+                    Ok(())
+                }
                 // Memory became short again just now, and who shed drafts did not see this one.
-                Some(Ok(())) => drop(self.shed(resident).await),
+                Some(Ok(())) => {
+                    self.shed(resident).await;
+                    Err(WHY.to_owned())
+                }
                 Some(Err(error)) => failed(error.to_string()),
                 // Unloaded or shed again: whoever did that has said so.
-                None => {}
+                None => Err("the pair was unloaded, or its draft was shed, meanwhile".to_owned()),
             },
-            Ok(None) => {}
+            Ok(None) => failed("it has no file of its own".to_owned()),
             Err(failure) => failed(failure.to_string()),
         }
     }
 
     fn tell_restored(&self, resident: &Resident, took: Duration) {
+        resident.mended(true);
         resident.set_draft(DraftPlace::Resident);
         tracing::info!(
             pair = %resident.name,

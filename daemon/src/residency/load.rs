@@ -108,7 +108,9 @@ impl Residency {
         self.check_fit(&[], Some(loaded.parts.size))
             .map_err(LoadFailure::Beside)?;
         let engine = Box::new(loaded.engine);
-        Ok(self.install(pair, recipe, loaded.parts, engine).await)
+        let resident = self.install(pair, recipe, loaded.parts, engine).await;
+        self.share_budget();
+        Ok(resident)
     }
 
     async fn install(

@@ -12,6 +12,7 @@
 //! | `fit` | whether loads fit the budget together |
 //! | `load`, `unload`, `draft` | the ways into memory and out of it, of pairs and of their drafts |
 //! | `reload` | a new configuration: all of it, or nothing |
+//! | `mend` | drafts that failed, and come back |
 //! | `keeper`, `activity` | unloading what nobody asks for |
 //!
 //! Everything that needs memory happens one after the other, under one lock. It must not know gRPC, nor how short of
@@ -23,6 +24,7 @@ mod draft;
 mod fit;
 mod keeper;
 mod load;
+mod mend;
 mod pair;
 mod recipe;
 mod reload;
@@ -50,6 +52,7 @@ pub(crate) use activity::Activity;
 pub(crate) use changes::Changes;
 pub(crate) use fit::{TooLarge, check as fit_together};
 pub(crate) use keeper::keep;
+pub(crate) use mend::mend;
 pub(crate) use pair::{Pair, Settings};
 pub(crate) use recipe::Recipe;
 pub use reload::ConfigSource;

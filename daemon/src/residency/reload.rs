@@ -10,18 +10,22 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tandem_proto::v1;
 use tandem_proto::v1::watch_response::Event;
 
 use super::{
-    Changes, Pair, PairState, Residency, Resident, Size, TooLarge, capacity, new_pair, settings,
+    Changes, DraftPlace, Pair, PairState, Residency, Resident, Size, TooLarge, capacity, new_pair,
+    settings,
 };
-use crate::config::{Config, ConfigError};
-use crate::loading::LoadFailure;
-use crate::{events, lock};
+use crate::config::{Config, ConfigError, format_bytes};
+use crate::loading::{LoadFailure, SPARE};
+use crate::{events, lock, platform};
 use staging::Staging;
+
+/// How long a reload waits for drafts to come back: they may have to wait for requests to end.
+const MEND_WAIT: Duration = Duration::from_secs(10);
 
 /// Where the configuration is read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +100,14 @@ impl Residency {
 
     fn tell_reload(&self, cause: Cause, result: &Result<Changes, ReloadError>) {
         let event = match result {
-            Ok(changes) if cause == Cause::File && *changes == Changes::default() => return,
+            // The file was put back to what is served: then nothing is wrong with it any more.
+            Ok(changes)
+                if cause == Cause::File
+                    && *changes == Changes::default()
+                    && !self.last_reload_failed() =>
+            {
+                return;
+            }
             Ok(changes) => {
                 tracing::info!(
                     ?cause,
@@ -104,6 +115,7 @@ impl Residency {
                     removed = ?changes.removed,
                     changed = ?changes.changed,
                     retried = ?changes.retried,
+                    failed = ?changes.failed,
                     restart_needed = ?changes.restart_needed,
                     "reloaded the configuration"
                 );
@@ -123,6 +135,11 @@ impl Residency {
         self.events.tell("", event);
     }
 
+    fn last_reload_failed(&self) -> bool {
+        let last = lock(&self.last_reload);
+        last.as_ref().is_some_and(|last| last.error.is_some())
+    }
+
     async fn try_reload(self: &Arc<Self>, cause: Cause) -> Result<Changes, ReloadError> {
         let (new, old) = (self.read_config(cause).await?, self.config());
         let failed = |name: &str| {
@@ -130,6 +147,7 @@ impl Residency {
             pair.is_ok_and(|pair| matches!(pair.state(), PairState::Cold(Some(_))))
         };
         let mut changes = Changes::between(&old, &new, failed);
+        self.find_replaced(&new, &mut changes).await;
         let memory = self.memory.lock().await;
         let before = self.budget();
         self.set_budget(self.budget_of(&new));
@@ -140,8 +158,11 @@ impl Residency {
         match staged {
             Ok(staging) => {
                 changes.retried.retain(|name| !staging.gave_up(name));
+                changes.failed.extend(staging.given_up().iter().cloned());
                 self.commit(new, &changes, staging);
                 self.changed.notify_one();
+                self.mend_now(&mut changes).await;
+                changes.failed.sort();
                 Ok(changes)
             }
             Err(error) => {
@@ -151,10 +172,80 @@ impl Residency {
         }
     }
 
+    /// Finds the pairs that are configured as before, and whose files are others than those that were loaded; and those whose
+    /// drafts could not be used, to try them again.
+    async fn find_replaced(&self, new: &Config, changes: &mut Changes) {
+        for pair in self.pairs() {
+            let state = pair.state();
+            let Some(resident) = state.resident() else {
+                continue;
+            };
+            if !new.pairs.contains_key(&pair.name) || changes.has(&pair.name) {
+                continue;
+            }
+            let (loader, loaded) = (Arc::clone(&self.loader), Arc::clone(resident));
+            let look = move || loader.replaced(&loaded.recipe, &loaded.report);
+            let looked = self.aside(look).await;
+            match looked.unwrap_or(Err(LoadFailure::Panic)) {
+                Ok(Some(role)) => {
+                    tracing::info!(pair = %pair.name, role, "the file is another one than was loaded");
+                    changes.changed.push(pair.name.clone());
+                }
+                Ok(None) if resident.draft() == DraftPlace::Unusable => {
+                    changes.retried.push(pair.name.clone());
+                }
+                Ok(None) => {}
+                // It serves from what it has, which is no worse for that.
+                Err(error) => {
+                    tracing::warn!(pair = %pair.name, %error, "cannot see whether the pair's files changed");
+                }
+            }
+        }
+        changes.changed.sort();
+        changes.retried.sort();
+    }
+
+    /// Loads drafts again that failed while they worked.
+    async fn mend_now(self: &Arc<Self>, changes: &mut Changes) {
+        for (pair, resident) in self.lost_drafts() {
+            let name = pair.name.clone();
+            // Where requests hold an exit adapter up, it comes when they are done.
+            let mended = tokio::time::timeout(MEND_WAIT, self.mend(pair, resident)).await;
+            match mended {
+                Ok(Ok(Err(error))) => {
+                    let error = format!("the draft is not used: {error}");
+                    changes.failed.push((name, error));
+                }
+                Ok(Err(_)) => changes.failed.push((name, LoadFailure::Panic.to_string())),
+                Ok(Ok(Ok(()))) | Err(_) => changes.retried.push(name),
+            }
+        }
+    }
+
     /// Sets most memory that all pairs together may use, in bytes.
     fn set_budget(&self, bytes: u64) {
         self.budget.store(bytes, Ordering::Relaxed);
-        self.worker.set_budget(bytes);
+        self.share_budget();
+    }
+
+    /// Says how much engines may take: what the budget allows, and no more than the limits of the process do.
+    pub(super) fn share_budget(&self) {
+        let (budget, mut most) = (self.budget(), u64::MAX);
+        if let Some(room) = platform::room() {
+            let held = self.residents().into_iter().map(|resident| {
+                let memory = resident.readings().memory;
+                resident.size.weights + memory.target_kv + memory.draft_kv
+            });
+            most = held.sum::<u64>().saturating_add(room.saturating_sub(SPARE));
+        }
+        if most < budget {
+            tracing::warn!(
+                left = format_bytes(most),
+                budget = format_bytes(budget),
+                "the limits of the process leave less for weights and caches than the budget does"
+            );
+        }
+        self.worker.set_budget(budget.min(most));
     }
 
     async fn read_config(&self, cause: Cause) -> Result<Config, ReloadError> {
@@ -187,7 +278,7 @@ impl Residency {
         new: &Config,
         changes: &mut Changes,
     ) -> Result<BTreeMap<String, Size>, ReloadError> {
-        let mut sizes = BTreeMap::new();
+        let (mut sizes, mut failed) = (BTreeMap::new(), Vec::new());
         let retried = changes.retried.clone();
         for name in changes.to_check() {
             let (loader, recipe) = (Arc::clone(&self.loader), settings(new, name).recipe);
@@ -198,6 +289,7 @@ impl Residency {
                 Ok(size) => drop(sizes.insert(name.clone(), size)),
                 Err(failure) if retried.contains(name) => {
                     tracing::warn!(pair = %name, error = %failure, "still cannot load the pair");
+                    failed.push((name.clone(), failure));
                 }
                 Err(source) => {
                     return Err(ReloadError::Pair {
@@ -208,6 +300,14 @@ impl Residency {
             }
         }
         changes.retried.retain(|name| sizes.contains_key(name));
+        for (name, failure) in failed {
+            if let Ok(pair) = self.pair(&name)
+                && matches!(pair.state(), PairState::Cold(Some(_)))
+            {
+                pair.set_failed(&failure.to_string(), failure.may_pass());
+            }
+            changes.failed.push((name, failure.to_string()));
+        }
         Ok(sizes)
     }
 

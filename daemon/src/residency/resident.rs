@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tandem_engine::engine::MemoryUse;
 use tandem_engine::pair::PairReport;
@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use super::activity::Active;
 use super::pair::Pair;
 use super::recipe::Recipe;
-use crate::config::KeepAlive;
+use crate::config::{DraftConfig, KeepAlive};
 use crate::lock;
 
 /// Names an engine on the engine thread; never used twice.
@@ -57,6 +57,10 @@ pub(crate) enum DraftPlace {
     Shed { freed: u64 },
     /// On its way back.
     Returning { freed: u64 },
+    /// It failed while it worked, and is to be loaded again.
+    Lost,
+    /// It could not be used when the pair was loaded, or failed and cannot be loaded apart from its target.
+    Unusable,
 }
 
 /// One load of a pair.
@@ -72,6 +76,7 @@ pub(crate) struct Resident {
     pub(crate) report: PairReport,
     pub(crate) size: Size,
     draft: Mutex<DraftPlace>,
+    losses: Mutex<Losses>,
     readings: Mutex<Readings>,
     /// Whether it ever brought a request to a regular end.
     proved: AtomicBool,
@@ -117,6 +122,7 @@ impl Resident {
             report: parts.report,
             size: parts.size,
             draft: Mutex::new(parts.draft),
+            losses: Mutex::default(),
             readings: Mutex::default(),
             proved: AtomicBool::new(false),
             lost: AtomicBool::new(false),
@@ -166,6 +172,38 @@ impl Resident {
         *lock(&self.draft) = place;
     }
 
+    /// Records that the draft failed, where it was there; returns whether it was. One without a file of its own comes back
+    /// with the pair only.
+    pub(crate) fn lose_draft(&self) -> bool {
+        let file = self.recipe.draft.file().is_some();
+        let mut draft = lock(&self.draft);
+        let next = match *draft {
+            DraftPlace::Resident if file => DraftPlace::Lost,
+            DraftPlace::None if !file && self.recipe.draft != DraftConfig::None => {
+                DraftPlace::Unusable
+            }
+            _ => return false,
+        };
+        *draft = next;
+        lock(&self.losses).count(Instant::now());
+        true
+    }
+
+    /// Records that the draft came back, or did not.
+    pub(super) fn mended(&self, worked: bool) {
+        let now = Instant::now();
+        let mut losses = lock(&self.losses);
+        match worked {
+            true => losses.back = Some(now),
+            false => losses.count(now),
+        }
+    }
+
+    /// Returns when the draft is to be loaded again; `None`: it is not lost.
+    pub(super) fn draft_due(&self) -> Option<Instant> {
+        (self.draft() == DraftPlace::Lost).then(|| lock(&self.losses).due)?
+    }
+
     /// Records that a request came to a regular end.
     pub(crate) fn prove(&self) {
         self.proved.store(true, Ordering::Relaxed);
@@ -185,6 +223,37 @@ impl Resident {
     }
 }
 
+/// How often a draft failed, which says how long to wait before it is tried again.
+#[derive(Debug, Default)]
+struct Losses {
+    running: u32,
+    due: Option<Instant>,
+    back: Option<Instant>,
+}
+
+impl Losses {
+    /// A draft that worked for so long failed for a reason of its own.
+    const WORKED: Duration = Duration::from_secs(600);
+    const FIRST_WAIT: Duration = Duration::from_secs(1);
+    const MOST_DOUBLINGS: u32 = 10;
+
+    /// Counts a failure: the first is mended at once, each further one after twice the time.
+    fn count(&mut self, now: Instant) {
+        if self
+            .back
+            .is_some_and(|back| now.saturating_duration_since(back) >= Self::WORKED)
+        {
+            self.running = 0;
+        }
+        let wait = match self.running {
+            0 => Duration::ZERO,
+            more => Self::FIRST_WAIT * 2u32.pow((more - 1).min(Self::MOST_DOUBLINGS)),
+        };
+        self.running += 1;
+        self.due = Some(now + wait);
+    }
+}
+
 impl Lease {
     /// Returns the pair that it is a load of.
     pub(crate) fn pair(&self) -> &Arc<Pair> {
@@ -195,5 +264,29 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.pair.touch(self.keep_alive);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_draft_that_fails_again_and_again_is_tried_ever_more_rarely() {
+        let begun = Instant::now();
+        let mut losses = Losses::default();
+        let mut waits = Vec::new();
+        for _ in 0..4 {
+            losses.count(begun);
+            waits.push(losses.due.expect("it is due some time") - begun);
+        }
+        assert_eq!(waits, [0, 1, 2, 4].map(Duration::from_secs));
+        losses.back = Some(begun);
+        losses.count(begun + Losses::WORKED);
+        assert_eq!(losses.due, Some(begun + Losses::WORKED), "it had worked");
+        for _ in 0..100 {
+            losses.count(begun);
+        }
+        assert!(losses.due.expect("some time") - begun <= Duration::from_secs(2000));
     }
 }

@@ -99,6 +99,14 @@ impl Residency {
         tokio::task::spawn_blocking(work).await
     }
 
+    /// Gives what the allocator keeps back to the system.
+    pub(crate) async fn give_back(&self) {
+        // That is what comes with any work aside.
+        if let Err(error) = self.aside(|| ()).await {
+            tracing::error!(%error, "giving memory back failed");
+        }
+    }
+
     /// Reads the footprint in bytes; `None`: the system does not say.
     pub(crate) async fn footprint(&self) -> Option<u64> {
         let platform = Arc::clone(&self.platform);

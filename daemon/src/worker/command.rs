@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 
 use tandem_engine::engine::ShedDraft;
 use tandem_engine::pair::{LoadError, LoadedDraft};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use super::{Decode, Job, Progress};
 use crate::residency::{LaneId, Pair, Resident};
@@ -46,11 +46,25 @@ pub(super) enum Command {
 pub(crate) struct Worker {
     commands: Sender<Command>,
     progress: Progress,
+    draft_losses: Arc<Notify>,
 }
 
 impl Worker {
-    pub(super) fn new(commands: Sender<Command>, progress: Progress) -> Self {
-        Self { commands, progress }
+    pub(super) fn new(
+        commands: Sender<Command>,
+        progress: Progress,
+        draft_losses: Arc<Notify>,
+    ) -> Self {
+        Self {
+            commands,
+            progress,
+            draft_losses,
+        }
+    }
+
+    /// Returns what is told whenever a draft failed.
+    pub(crate) fn draft_losses(&self) -> Arc<Notify> {
+        Arc::clone(&self.draft_losses)
     }
 
     /// Returns what the thread is doing.

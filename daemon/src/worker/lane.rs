@@ -5,17 +5,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tandem_engine::engine::{ShedDraft, StepError};
+use tandem_engine::engine::ShedDraft;
 use tandem_engine::pair::LoadedDraft;
 use tandem_engine::policy::StepCost;
 use tandem_engine::{Output, SequenceId};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tonic::Status;
 
 use super::live::{Hold, Live};
 use super::loss::{Loss, Refusal};
 use super::rooms::Claim;
 use super::waiting::WaitingDraft;
+use super::weights::Weights;
 use super::{Decode, Job, Progress, Restored, What};
 use crate::errors;
 use crate::events::{self, Events};
@@ -25,6 +26,12 @@ use crate::residency::{Pair, Readings, Resident};
 /// While requests run, what steps cost is told at most this often.
 const COSTS_AGE: Duration = Duration::from_secs(1);
 
+/// Whom a lane tells what happens to it.
+pub(super) struct Tell {
+    pub(super) events: Events,
+    pub(super) draft_losses: Arc<Notify>,
+}
+
 /// An engine and its requests.
 pub(super) struct Lane {
     pair: Arc<Pair>,
@@ -32,7 +39,9 @@ pub(super) struct Lane {
     engine: Box<dyn Decode>,
     live: HashMap<SequenceId, Live>,
     draft: WaitingDraft,
-    events: Events,
+    /// What the engine's numbers rest on.
+    weights: Weights,
+    tell: Tell,
     /// What steps cost when it was last asked.
     step_costs: Arc<[StepCost]>,
     asked: Instant,
@@ -43,15 +52,16 @@ impl Lane {
         pair: Arc<Pair>,
         resident: Arc<Resident>,
         engine: Box<dyn Decode>,
-        events: Events,
+        tell: Tell,
     ) -> Self {
         let mut lane = Self {
+            weights: Weights::of(&resident.report),
             pair,
             resident,
             engine,
             live: HashMap::new(),
             draft: WaitingDraft::default(),
-            events,
+            tell,
             step_costs: Arc::default(),
             asked: Instant::now(),
         };
@@ -108,6 +118,7 @@ impl Lane {
 
     /// Puts a draft back now or as soon as the engine takes it.
     pub(super) fn restore(&mut self, draft: LoadedDraft, done: oneshot::Sender<Restored>) {
+        self.weights.set_draft(draft.summary());
         self.draft.put(draft, done);
         self.offer_draft();
     }
@@ -183,14 +194,14 @@ impl Lane {
         progress.begin(what, self.name());
         let loss = match catch_unwind(AssertUnwindSafe(|| self.cancel_and_step(totals))) {
             Ok(Ok(())) => return true,
-            Ok(Err(error)) => Loss::Step(error),
+            Ok(Err(loss)) => loss,
             Err(_) => Loss::Panic,
         };
         self.lose(&loss);
         false
     }
 
-    fn cancel_and_step(&mut self, totals: &Totals) -> Result<(), StepError> {
+    fn cancel_and_step(&mut self, totals: &Totals) -> Result<(), Loss> {
         let engine = &mut self.engine;
         for (id, live) in self.live.extract_if(|_, live| live.sink.gone().is_some()) {
             engine.cancel(id);
@@ -206,6 +217,14 @@ impl Lane {
         }
         let (began, before) = (Instant::now(), self.engine.steps());
         let outputs = self.engine.step(&Instant::now)?;
+        // Before anything is made of what was computed.
+        self.weights.check_target()?;
+        if let Err(damage) = self.weights.check_draft() {
+            // What the target says of a draft holds whatever the draft was.
+            let reason = format!("the draft's prepared weights failed: {damage}");
+            drop(self.engine.shed_draft(reason));
+            self.weights.set_draft(None);
+        }
         Totals::add(&totals.steps, self.engine.steps() - before);
         // Before the clients hear, so that the status they may ask for next is up to date.
         self.publish();
@@ -265,7 +284,7 @@ impl Lane {
         let what = loss.to_string();
         tracing::error!(pair = %pair.name, requests = self.live.len(), error = what, "the pair is lost");
         // One that never brought a request to its end would fail again.
-        let retry = self.resident.is_proved();
+        let retry = self.resident.is_proved() || loss.may_pass();
         let then = if retry {
             "the next request loads it again"
         } else {
@@ -273,7 +292,7 @@ impl Lane {
         };
         let error = format!("{what}; {then}");
         pair.lose(self.resident.lane, &error, retry);
-        self.events.tell(&pair.name, events::failed(&error));
+        self.tell.events.tell(&pair.name, events::failed(&error));
         self.resident.set_lost();
         // What it did stays part of the totals.
         self.resident.set_readings(Readings {
@@ -288,6 +307,12 @@ impl Lane {
         if !self.engine.has_work() || self.asked.elapsed() > COSTS_AGE {
             self.step_costs = self.engine.step_costs().into();
             self.asked = Instant::now();
+        }
+        if let Some(why) = self.engine.speculation_off_reason()
+            && self.resident.lose_draft()
+        {
+            tracing::error!(pair = %self.pair.name, error = why, "the draft is lost; streams go on plainly");
+            self.tell.draft_losses.notify_one();
         }
         let (running, waiting) = self.engine.counts();
         self.resident.set_readings(Readings {

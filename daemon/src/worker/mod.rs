@@ -14,6 +14,7 @@ mod loss;
 mod progress;
 mod rooms;
 mod waiting;
+mod weights;
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,14 +22,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
 use tandem_engine::Request;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 pub(crate) use command::{Restored, Worker};
 
 use awake::Awake;
 use command::Command;
 pub(crate) use decode::Decode;
-use lane::Lane;
+use lane::{Lane, Tell};
 pub(crate) use progress::Progress;
 use progress::What;
 
@@ -64,6 +65,7 @@ pub(crate) fn start(
     let (commands, inbox) = channel();
     let (alive, ended) = oneshot::channel();
     let progress = Progress::default();
+    let draft_losses = Arc::new(Notify::new());
     let thread = EngineThread {
         inbox,
         lanes: BTreeMap::new(),
@@ -71,6 +73,7 @@ pub(crate) fn start(
         events,
         awake: Awake::new(platform),
         progress: progress.clone(),
+        draft_losses: Arc::clone(&draft_losses),
         budget: u64::MAX,
         held: false,
         arrivals: 0,
@@ -81,7 +84,7 @@ pub(crate) fn start(
             let _alive: oneshot::Sender<()> = alive;
             thread.run();
         })?;
-    Ok((Worker::new(commands, progress), ended))
+    Ok((Worker::new(commands, progress, draft_losses), ended))
 }
 
 struct EngineThread {
@@ -91,6 +94,7 @@ struct EngineThread {
     awake: Awake,
     events: Events,
     progress: Progress,
+    draft_losses: Arc<Notify>,
     /// For weights and caches of all engines, in bytes.
     budget: u64,
     /// Whether no more requests are to run at once than did.
@@ -154,7 +158,11 @@ impl EngineThread {
             } => {
                 engine.hold(self.held);
                 let id = resident.lane;
-                let lane = Lane::new(pair, resident, engine, self.events.clone());
+                let tell = Tell {
+                    events: self.events.clone(),
+                    draft_losses: Arc::clone(&self.draft_losses),
+                };
+                let lane = Lane::new(pair, resident, engine, tell);
                 self.lanes.insert(id, lane);
                 self.share_room();
                 // Who asked may be gone; the lane is there all the same, and is removed by name.

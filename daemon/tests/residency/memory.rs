@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tandem_daemon::platform::Pressure;
+use tandem_daemon::platform::{Platform as _, Pressure};
 use tandem_proto::v1::watch_response::Event;
 use tandem_proto::v1::{MemoryStage, Residency, Speculation};
 use tonic::Code;
@@ -252,4 +252,28 @@ async fn what_others_give_back_meanwhile_is_not_asked_for_to_come_back() {
         answer.unwrap();
         until(&world, MemoryStage::Free).await;
     }
+}
+
+#[tokio::test]
+async fn memory_that_is_free_is_given_back_before_it_counts_and_when_the_last_request_ends() {
+    let world = World::start(&usual()).await;
+    let mut client = world.client().await;
+    let before = world.platform.footprint().unwrap();
+    // More than the budget, all of it left over.
+    world.platform.set_kept(100_000_000_000);
+    let running = begin(&mut client, seeded("main", 1, 1500)).await;
+    eventually("it is given back", async || {
+        world.platform.footprint().unwrap() == before
+    })
+    .await;
+    world.platform.set_kept(1_000_000);
+    finish(running).await.unwrap();
+    eventually("the rest is given back", async || {
+        world.platform.footprint().unwrap() == before
+    })
+    .await;
+    let status = world.status().await;
+    assert_eq!(status.memory_stage(), MemoryStage::Free);
+    let info = world.info("main").await;
+    assert_eq!(info.speculation_off_reason, "", "the draft was not shed");
 }

@@ -368,7 +368,7 @@ pub struct PairInfo {
     /// Why the pair decodes plainly, where it does.
     #[prost(string, tag = "7")]
     pub speculation_off_reason: ::prost::alloc::string::String,
-    /// Most tokens of prompt and output together.
+    /// Most tokens of prompt and output together. 0: not known before the pair is loaded.
     #[prost(uint32, tag = "8")]
     pub context_length: u32,
     /// Findings at load that do not prevent serving.
@@ -419,6 +419,7 @@ pub struct ModelInfo {
     /// several formats. Otherwise the format that most weights have, such as `Q4_1`.
     #[prost(string, tag = "4")]
     pub quantization: ::prost::alloc::string::String,
+    /// This and what follows is 0, and what stands between it and `source` is empty, before the pair is loaded.
     #[prost(uint64, tag = "5")]
     pub parameters: u64,
     #[prost(uint64, tag = "6")]
@@ -447,10 +448,11 @@ pub struct StatusResponse {
     pub socket_path: ::prost::alloc::string::String,
     #[prost(string, tag = "6")]
     pub config_path: ::prost::alloc::string::String,
-    /// `cpu (candle)`, `metal`, `cuda`.
+    /// `cpu (candle)`, `metal`, `cuda`. Empty: not known before a pair is loaded.
     #[prost(string, tag = "7")]
     pub backend: ::prost::alloc::string::String,
-    /// Whether a row's result is independent of the rows computed with it, which makes promises 1 and 2 equalities.
+    /// Whether a row's result is independent of the rows computed with it, which makes promises 1 and 2 equalities. Says nothing
+    /// while `backend` is empty.
     #[prost(bool, tag = "8")]
     pub batch_invariant: bool,
     #[prost(message, optional, tag = "9")]
@@ -488,7 +490,7 @@ pub struct ReloadStatus {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReloadRequest {}
 /// What a reload changed, by names of pairs. All empty: nothing, since the file says what it said before.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ReloadResponse {
     #[prost(string, repeated, tag = "1")]
     pub added: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
@@ -503,11 +505,23 @@ pub struct ReloadResponse {
     /// Keys whose new values need a restart to take effect.
     #[prost(string, repeated, tag = "5")]
     pub restart_needed: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Unchanged, tried again because they had failed, and failed again; also pairs that serve, and whose draft failed again.
+    /// They are as they were, and whatever else the configuration says has taken effect.
+    #[prost(message, repeated, tag = "6")]
+    pub failed: ::prost::alloc::vec::Vec<FailedPair>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FailedPair {
+    #[prost(string, tag = "1")]
+    pub pair: ::prost::alloc::string::String,
+    /// What is wrong and what to do.
+    #[prost(string, tag = "2")]
+    pub error: ::prost::alloc::string::String,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WatchRequest {}
 /// One event.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WatchResponse {
     /// The pair it is about; empty: the whole daemon.
     #[prost(string, tag = "1")]
@@ -520,7 +534,7 @@ pub struct WatchResponse {
 }
 /// Nested message and enum types in `WatchResponse`.
 pub mod watch_response {
-    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Event {
         /// The pair is being loaded: each stage, and each tenth of it.
         #[prost(message, tag = "2")]
@@ -660,9 +674,10 @@ pub struct PairStatus {
     pub waiting: u32,
     #[prost(uint32, tag = "4")]
     pub queue_capacity: u32,
+    /// What the pair holds. Absent: it is not loaded.
     #[prost(message, optional, tag = "5")]
     pub memory: ::core::option::Option<MemoryStatus>,
-    /// What speculation did since the pair was loaded, cancelled requests included.
+    /// What speculation did since the pair was loaded, cancelled requests included. Absent: it is not loaded.
     #[prost(message, optional, tag = "6")]
     pub speculation: ::core::option::Option<SpeculationStats>,
     /// What decoding steps cost, as measured so far; by attended positions, then by rows. Up to date whenever nothing runs, and

@@ -1,6 +1,6 @@
 //! Drafts that know less than their targets.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use tandem_proto::v1::generate_request::Input;
 use tandem_proto::v1::{GenerateRequest, Speculation, TokenIds};
@@ -38,10 +38,10 @@ async fn one_request_beyond_the_drafts_vocabulary_costs_nobody_the_draft() {
     drafted(&mut client).await;
     let mut biased = ask("padded");
     if let Some(params) = &mut biased.sampling_params {
-        params.logit_bias = HashMap::from([(TOKENS + 48, 100.0)]);
+        params.logit_bias = BTreeMap::from([(TOKENS + 48, 100.0)]);
     }
     let answer = generate(&mut client, biased).await.expect("it is served");
-    assert_eq!(answer.token_ids, [TOKENS + 48; 12]);
+    assert_eq!(answer.token_ids, [TOKENS + 48; 24]);
     drafted(&mut client).await;
     let mut ids: Vec<u32> = (1000..1020).collect();
     ids[4] = TOKENS + 63;

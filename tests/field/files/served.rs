@@ -21,7 +21,9 @@ async fn what_a_file_says_of_its_computation_is_done_or_named() {
     };
     let plain = small().write(at("plain.gguf"));
     let linear = scaling("linear").write(at("linear.gguf"));
-    let yarn = scaling("yarn").write(at("yarn.gguf"));
+    let yarn = scaling("yarn")
+        .number("llama.rope.scaling.original_context_length", 256)
+        .write(at("yarn.gguf"));
     let refused = [
         (
             "longrope",
@@ -67,8 +69,8 @@ async fn what_a_file_says_of_its_computation_is_done_or_named() {
     let none = Path::new(NONE);
     let mut pairs = vec![
         ("plain", plain.as_path(), none),
-        ("linear", &linear, none),
-        ("yarn", &yarn, none),
+        ("linear", linear.as_path(), none),
+        ("yarn", yarn.as_path(), none),
     ];
     pairs.extend(
         files
@@ -123,9 +125,9 @@ async fn weights_that_are_no_numbers_never_answer() {
     let none = Path::new(NONE);
     let pairs = [
         ("plain", plain.as_path(), none),
-        ("nan", &nan, none),
-        ("scale", &scale, none),
-        ("large", &large, none),
+        ("nan", nan.as_path(), none),
+        ("scale", scale.as_path(), none),
+        ("large", large.as_path(), none),
     ];
     let daemon = daemon(&pairs).await;
     let mut client = daemon.client().await;

@@ -22,6 +22,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use tandem_kernels::Format;
+use tandem_prepared::Stamp;
 
 pub use digest::Digest;
 pub use error::{Damage, GgufError};
@@ -36,6 +37,7 @@ pub(crate) use value::shown;
 pub struct Gguf {
     path: PathBuf,
     file: File,
+    stamp: Stamp,
     file_bytes: u64,
     data_start: u64,
     metadata: HashMap<String, Value>,
@@ -71,6 +73,7 @@ impl Gguf {
         Ok(Self {
             path: path.to_owned(),
             file,
+            stamp: Stamp::of(&stat),
             file_bytes: stat.len(),
             data_start: header.data_start,
             metadata: header.metadata,
@@ -89,6 +92,19 @@ impl Gguf {
     #[must_use]
     pub fn file(&self) -> &File {
         &self.file
+    }
+
+    /// Which file it was when it was opened, and when that had last changed.
+    #[must_use]
+    pub fn stamp(&self) -> &Stamp {
+        &self.stamp
+    }
+
+    /// Whether nobody has written to the file since it was opened, as far as the system says.
+    #[must_use]
+    pub fn is_unchanged(&self) -> bool {
+        let now = self.file.metadata().map(|meta| Stamp::of(&meta));
+        now.is_ok_and(|now| now.same_content(&self.stamp))
     }
 
     /// Size of the whole file.
@@ -159,7 +175,11 @@ impl Gguf {
         }
         let len = usize::try_from(tensor.bytes)
             .map_err(|_| unread(std::io::ErrorKind::OutOfMemory.into()))?;
-        let mut data = vec![0; len];
+        let mut data = Vec::new();
+        if data.try_reserve_exact(len).is_err() {
+            return Err(unread(std::io::ErrorKind::OutOfMemory.into()));
+        }
+        data.resize(len, 0);
         // In pieces that stay in the cache, so that looking at them costs no second way to memory.
         let piece = finite::piece_bytes(tensor.format);
         let mut offset = tensor.offset;

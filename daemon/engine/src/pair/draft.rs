@@ -5,13 +5,16 @@ use std::path::PathBuf;
 use super::exit::ExitHeader;
 use super::header::Header;
 use super::{DraftSource, Inspected, LoadError, LoadOptions, LoadProgress, ModelPair, PairFiles};
-use super::{PairReport, inspect};
+use super::{ModelSummary, PairReport, inspect};
 use crate::draft::{Drafter, ModelDrafter, SelfDrafter};
 use crate::hardware::Hardware;
 use crate::model::{Exit, LanguageModel};
 
 /// A draft that was loaded apart from its target.
-pub struct LoadedDraft(Draft);
+pub struct LoadedDraft {
+    draft: Draft,
+    summary: Option<ModelSummary>,
+}
 
 enum Draft {
     Model(Box<dyn Drafter>),
@@ -24,7 +27,7 @@ enum Draft {
 
 impl std::fmt::Debug for LoadedDraft {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self.0 {
+        f.write_str(match self.draft {
             Draft::Model(_) => "LoadedDraft::Model",
             Draft::Adapter { .. } => "LoadedDraft::Adapter",
         })
@@ -34,7 +37,13 @@ impl std::fmt::Debug for LoadedDraft {
 impl LoadedDraft {
     /// Whether it can only be attached while the target holds no sequence.
     pub(crate) fn needs_empty_caches(&self) -> bool {
-        matches!(self.0, Draft::Adapter { .. })
+        matches!(self.draft, Draft::Adapter { .. })
+    }
+
+    /// What its file says, and where its weights came from.
+    #[must_use]
+    pub fn summary(&self) -> Option<&ModelSummary> {
+        self.summary.as_ref()
     }
 
     /// Makes a drafter for `target`.
@@ -42,7 +51,7 @@ impl LoadedDraft {
         self,
         target: &mut dyn LanguageModel,
     ) -> Result<Box<dyn Drafter>, LoadError> {
-        match self.0 {
+        match self.draft {
             Draft::Model(drafter) => Ok(drafter),
             Draft::Adapter {
                 header,
@@ -125,6 +134,9 @@ impl ModelPair {
             }),
             (None, None) => None,
         };
-        Ok(loaded.map(LoadedDraft))
+        Ok(loaded.map(|draft| LoadedDraft {
+            draft,
+            summary: report.draft,
+        }))
     }
 }

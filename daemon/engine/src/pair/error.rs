@@ -40,6 +40,17 @@ pub enum LoadError {
         /// What is wrong with it.
         source: TokenizerError,
     },
+    /// Somebody wrote to a file that was being read.
+    #[error(
+        "the {role} `{path}` was written to while it was loaded; once it is whole, the next request or `tandem reload` \
+         loads it"
+    )]
+    Changed {
+        /// `target`, `draft` or `exit adapter`.
+        role: &'static str,
+        /// The file.
+        path: PathBuf,
+    },
     /// The system has no room for the prepared weights.
     #[error(
         "the {role} cannot be loaded: {source}; free memory, or raise the limits of the process"

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::header::unchanged;
 use super::{DraftSource, LoadError, LoadProgress, LoadStage, ModelSummary, PairFiles, PairReport};
 use crate::draft::choose_exit;
 use crate::gguf::Gguf;
@@ -63,6 +64,7 @@ impl ExitHeader {
         target
             .attach_exit(&self.gguf, &mut advance)
             .map_err(|source| unusable(&self.path, source))?;
+        unchanged(ROLE, &self.gguf)?;
         Ok(Exit::Adapter)
     }
 }

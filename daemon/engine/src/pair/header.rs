@@ -9,6 +9,7 @@ use crate::gguf::{Gguf, shown};
 use crate::hardware::Hardware;
 use crate::model::{LanguageModel, ModelConfig, ModelError, foreign};
 use crate::tokenizer::Tokenizer;
+use tandem_prepared::MappedWeights;
 
 /// One file with all that its header says.
 pub(super) struct Header {
@@ -101,6 +102,8 @@ impl Header {
         if let (Some(summary), Some(image)) = (summary, &prepared.image) {
             summary.weights = prepared.source;
             summary.mapped_bytes = image.tensor_bytes();
+            summary.mapped = Some(MappedWeights::of(image));
+            summary.content = Some(image.summary().content.clone());
         }
         let (mut done_bytes, total_bytes) = (0, self.weight_bytes());
         let in_memory = prepared.image.is_none();
@@ -110,12 +113,25 @@ impl Header {
                 tell(LoadStage::Reading, done_bytes, total_bytes);
             }
         };
-        hardware
+        let model = hardware
             .load(&self.gguf, prepared.image, context_length, &mut advance)
             .map_err(|source| LoadError::Model {
                 role,
                 path: self.gguf.path().to_owned(),
                 source,
-            })
+            })?;
+        unchanged(role, &self.gguf)?;
+        Ok(model)
+    }
+}
+
+/// Refuses what was read of a file while somebody wrote to it: it may be of two models.
+pub(super) fn unchanged(role: &'static str, gguf: &Gguf) -> Result<(), LoadError> {
+    match gguf.is_unchanged() {
+        true => Ok(()),
+        false => Err(LoadError::Changed {
+            role,
+            path: gguf.path().to_owned(),
+        }),
     }
 }

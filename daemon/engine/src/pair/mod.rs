@@ -25,6 +25,7 @@ use exit::ExitHeader;
 use header::Header;
 pub use prepare::PreparedOptions;
 pub use report::{LoadProgress, LoadStage, ModelSummary, PairReport, WeightSource};
+pub use tandem_prepared::{Damage as WeightsDamage, MappedWeights};
 
 /// Parameters of the target per parameter of the draft that tend to pay.
 const USUAL_RATIO: std::ops::RangeInclusive<f64> = 15.0..=25.0;

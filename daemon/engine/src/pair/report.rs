@@ -1,5 +1,9 @@
 //! What is known of a pair before and while it loads.
 
+use std::path::{Path, PathBuf};
+
+use tandem_prepared::{MappedWeights, Stamp};
+
 use crate::gguf::{Gguf, shown};
 
 /// Characters of a name that are passed on.
@@ -25,6 +29,14 @@ pub struct ModelSummary {
     /// Bytes of prepared weights that are mapped: clean pages of a file, shared between processes. 0 where the weights
     /// lie in memory of their own. Prepared weights can be a little larger than those in the model file.
     pub mapped_bytes: u64,
+    /// These prepared weights, to see whether they still are what was mapped.
+    pub mapped: Option<MappedWeights>,
+    /// The file, as it was found.
+    pub path: PathBuf,
+    /// Which file it was, and when that had last changed.
+    pub stamp: Stamp,
+    /// What the file holds, as a number; known only of prepared weights.
+    pub content: Option<String>,
 }
 
 /// Where the weights of a loaded model lie.
@@ -55,7 +67,26 @@ impl ModelSummary {
             vocabulary_size,
             weights: WeightSource::Memory,
             mapped_bytes: 0,
+            mapped: None,
+            path: gguf.path().to_owned(),
+            stamp: *gguf.stamp(),
+            content: None,
         }
+    }
+
+    /// Whether what was loaded is what the file at `path` holds now: by its stamp or, where that is another one and it is
+    /// known what was loaded, by what `content_of` says of the file.
+    ///
+    /// # Errors
+    /// Where there is no such file.
+    pub fn is_of<E>(
+        &self,
+        path: &Path,
+        content_of: impl FnOnce(&Path) -> Result<String, E>,
+    ) -> std::io::Result<bool> {
+        let stamp = Stamp::of(&std::fs::metadata(path)?);
+        let same = || Some(content_of(path).ok()? == *self.content.as_ref()?);
+        Ok(stamp == self.stamp || same().unwrap_or(false))
     }
 }
 

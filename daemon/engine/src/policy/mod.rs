@@ -54,8 +54,12 @@ pub use report::StepReport;
 pub use state::DraftState;
 pub use stats::SpeculationStats;
 
-/// Most drafted tokens of one request in one step.
-pub const MAX_DRAFT_LENGTH: usize = 32;
+/// Most drafted tokens of one request in one step, where somebody fixes how many: with the token that the target chooses, as
+/// many rows as costs are told apart for, and as a step has on a CPU.
+pub const MAX_DRAFT_LENGTH: usize = 63;
+
+/// Most drafted tokens of one request in one step that the policy chooses by itself.
+const MOST_CHOSEN: usize = 32;
 
 /// How draft lengths are chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

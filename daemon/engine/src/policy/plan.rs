@@ -1,6 +1,5 @@
 //! One step's admission of drafted tokens.
 
-use super::acceptance::DEPTHS;
 use super::calibration::Calibration;
 use super::plan_costs::{Costs, Rounds};
 use super::price::Chain;
@@ -190,6 +189,12 @@ impl StepPlan {
         view.is_some_and(|view| view.parked && matches!(view.mode, Mode::Closed | Mode::Absent))
     }
 
+    /// Most tokens that may be guessed for a request.
+    #[must_use]
+    pub fn longest(&self, sequence: usize) -> usize {
+        self.seats.get(sequence).map_or(0, Seat::longest)
+    }
+
     /// Whether the request's draft only tries whether drafting pays again.
     #[must_use]
     pub fn probes(&self, sequence: usize) -> bool {
@@ -241,7 +246,7 @@ impl StepPlan {
         let seat = self.seats.get_mut(sequence)?;
         seat.views[kind.index()].asked = true;
         let seat = *seat;
-        let room = seat.left(depth) > 0 && self.rows_left(&seat) > 0 && depth < DEPTHS;
+        let room = seat.left(depth) > 0 && self.rows_left(&seat) > 0 && seat.reaches(depth);
         room.then_some((seat, seat.views[kind.index()]))
     }
 

@@ -3,7 +3,7 @@
 use super::acceptance::DEPTHS;
 use super::calibration::{Bias, MatchRates};
 use super::probe::Use;
-use super::{DraftKind, MAX_DRAFT_LENGTH};
+use super::{DraftKind, MAX_DRAFT_LENGTH, MOST_CHOSEN};
 
 /// What a drafter may do for a request in this step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -192,10 +192,19 @@ impl Seat {
         }
     }
 
+    /// Most nodes of the step.
+    pub(super) fn longest(&self) -> usize {
+        self.length.unwrap_or(MOST_CHOSEN).min(MAX_DRAFT_LENGTH)
+    }
+
+    /// Whether a chain may reach so deep: a forecast knows no deeper, and a fixed length needs none.
+    pub(super) fn reaches(&self, depth: usize) -> bool {
+        depth < DEPTHS || self.length.is_some()
+    }
+
     /// Nodes that may still be added below `depth`.
     pub(super) fn left(&self, depth: usize) -> usize {
-        let longest = self.length.unwrap_or(MAX_DRAFT_LENGTH);
-        let nodes = longest.saturating_sub(self.nodes);
+        let nodes = self.longest().saturating_sub(self.nodes);
         nodes.min(self.max_depth.saturating_sub(depth))
     }
 

@@ -2,7 +2,7 @@
 
 use super::curve::GROUP;
 use super::seat::Seat;
-use super::{DraftKind, MAX_DRAFT_LENGTH, StepPlan, StepTimes};
+use super::{DraftKind, MOST_CHOSEN, StepPlan, StepTimes};
 
 impl StepPlan {
     /// Whether for some n the next n tokens of a chain, whose first has survival `first`, are worth their rows and rounds.
@@ -18,7 +18,7 @@ impl StepPlan {
         let view = &seat.views[kind.index()];
         let (mut survival, mut gain, mut seconds) = (first, 0.0, round);
         let most = seat.left(depth).min(self.rows_left(seat));
-        (1..=most.min(MAX_DRAFT_LENGTH)).any(|tokens| {
+        (1..=most.min(MOST_CHOSEN)).any(|tokens| {
             gain += seat.gain(kind, depth + tokens - 1, survival);
             let pays = gain > self.price * (seconds + self.shared_seconds(tokens));
             survival *= view.rate(depth + tokens) * view.offered;

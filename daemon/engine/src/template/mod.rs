@@ -12,6 +12,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use minijinja::Environment;
@@ -128,8 +129,7 @@ impl ChatTemplate {
         if messages.is_empty() {
             return Err(TemplateError::NoMessages);
         }
-        let bytes = messages.iter().map(|m| m.content.len()).sum();
-        tokenizer.check_length(bytes, limits)?;
+        tokenizer.check_length(messages.iter().map(|m| m.content.as_str()), limits)?;
         // A message takes a token at least, whatever the layout.
         if messages.len() > limits.tokens {
             let limit = limits.tokens;
@@ -159,6 +159,10 @@ impl ChatTemplate {
         let body = tokenizer.encode_guarded(&rendered, |text| marker.remove(text), limits)?;
         let repeated = !ids.is_empty() && body.first() == ids.first();
         ids.extend(&body[usize::from(repeated)..]);
+        let text = match text {
+            Cow::Owned(text) => text,
+            Cow::Borrowed(_) => rendered,
+        };
         Ok(ChatPrompt { text, ids })
     }
 }

@@ -3,6 +3,8 @@
 //! A character that occurs nowhere else is put inside everything that reads like a control token. The template carries
 //! it along; after rendering, control tokens are looked for first and the character is taken out after that.
 
+use std::borrow::Cow;
+
 use super::ChatMessage;
 use crate::tokenizer::Controls;
 
@@ -63,8 +65,11 @@ impl Marker {
     }
 
     /// Takes the marker out again.
-    pub(super) fn remove(self, text: &str) -> String {
-        text.replace(self.0, "")
+    pub(super) fn remove(self, text: &str) -> Cow<'_, str> {
+        match text.contains(self.0) {
+            true => text.replace(self.0, "").into(),
+            false => text.into(),
+        }
     }
 }
 

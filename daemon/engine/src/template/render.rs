@@ -65,7 +65,8 @@ impl ChatTemplate {
         }
         match rendered {
             // Templates and messages are UTF-8, and so is what is made of them.
-            Ok(()) => Ok(String::from_utf8_lossy(&out.text).into_owned()),
+            Ok(()) => Ok(String::from_utf8(out.text)
+                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())),
             Err(error) if error.kind() == ErrorKind::OutOfFuel => Err(TemplateError::Endless {
                 line: error.line().unwrap_or(0),
                 messages: messages.len(),

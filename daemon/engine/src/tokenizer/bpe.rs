@@ -17,6 +17,8 @@ pub(super) struct ByteLevelBpe {
     bpe: BPE,
     /// Whether the file does not name `pre`.
     guessed: bool,
+    /// Bytes that have no token.
+    missing: Option<Box<[bool; 256]>>,
     /// Text gets a space in front where it has none, as in some families' training.
     space_prefix: bool,
 }
@@ -47,6 +49,7 @@ impl ByteLevelBpe {
             pre,
             bpe,
             guessed: name.is_none(),
+            missing: byte_level::missing(|letter| vocabulary.id(letter).is_some()),
             space_prefix: gguf
                 .optional_bool("tokenizer.ggml.add_space_prefix")?
                 .unwrap_or(false),
@@ -70,12 +73,22 @@ impl ByteLevelBpe {
             (self.space_prefix && at_start && !text.starts_with(' ')).then(|| format!(" {text}"));
         let text = prefixed.as_deref().unwrap_or(text);
         split(&self.pre.stages, text, into.word_bytes(), &mut |word| {
-            into.begin_word(word.len())?;
+            into.begin_word(word.len(), self.weight(word))?;
             let word: String = word.bytes().map(byte_level::to_char).collect();
             // Without dropout and unknown token, which we never set, the model cannot fail.
             let tokens = self.bpe.tokenize(&word).unwrap_or_default();
             into.extend(tokens.iter().map(|token| token.id))
         })
+    }
+
+    /// Bytes of a text that are in some token.
+    pub(super) fn weight(&self, text: &str) -> usize {
+        let Some(missing) = &self.missing else {
+            return text.len();
+        };
+        text.bytes()
+            .filter(|byte| !missing[usize::from(*byte)])
+            .count()
     }
 
     /// What was guessed about how text is split, where the file does not say.

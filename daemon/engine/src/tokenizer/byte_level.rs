@@ -26,12 +26,16 @@ pub(super) fn to_char(byte: u8) -> char {
     TO_CHAR[usize::from(byte)]
 }
 
-/// Whether a vocabulary has every byte of UTF-8.
-pub(super) fn is_complete(has: impl Fn(&str) -> bool) -> bool {
+/// The bytes of UTF-8 that a vocabulary lacks, which have no token; `None` where it has all.
+pub(super) fn missing(has: impl Fn(&str) -> bool) -> Option<Box<[bool; 256]>> {
     // The bytes that never occur.
     let never = |byte| matches!(byte, 0xc0 | 0xc1 | 0xf5..=0xff);
-    let mut needed = (0..=u8::MAX).filter(|&byte| !never(byte));
-    needed.all(|byte| has(to_char(byte).encode_utf8(&mut [0; 4])))
+    let lacks = |byte| !never(byte) && !has(to_char(byte).encode_utf8(&mut [0; 4]));
+    let mut missing = Box::new([false; 256]);
+    for byte in 0..=u8::MAX {
+        missing[usize::from(byte)] = lacks(byte);
+    }
+    missing.contains(&true).then_some(missing)
 }
 
 /// The character of every byte in turn.

@@ -1,5 +1,7 @@
 //! Both directions: text to tokens, and tokens to text at once.
 
+use std::borrow::Cow;
+
 use super::error::EncodeError;
 use super::limit::{EncodeLimits, Sink};
 use super::special::{Fragment, SpecialSet};
@@ -23,26 +25,30 @@ impl Tokenizer {
         special: SpecialTokens,
         limits: EncodeLimits<'_>,
     ) -> Result<Vec<TokenId>, EncodeError> {
-        self.check_length(text.len(), limits)?;
+        self.check_length([text], limits)?;
         let mut ids = Sink::new(limits, self.longest_piece());
         self.encode_fragments(self.special(special).split(text), true, &mut ids)?;
         Ok(ids.into_ids())
     }
 
-    /// Fewest tokens that a text of so many bytes makes.
+    /// Fewest tokens that texts make, as far as their length tells.
     #[must_use]
-    pub fn least_tokens(&self, bytes: usize) -> usize {
-        bytes / self.longest_piece()
+    pub fn least_tokens<'a>(&self, texts: impl IntoIterator<Item = &'a str>) -> usize {
+        let weight = |text: &str| match &self.model {
+            Model::Bpe(bpe) => bpe.weight(text),
+            Model::SentencePiece(_) => text.len(),
+        };
+        texts.into_iter().map(weight).sum::<usize>() / self.longest_piece()
     }
 
-    /// Refuses a text whose length alone says that it makes too many tokens.
-    pub(crate) fn check_length(
+    /// Refuses texts whose length alone says that they make too many tokens.
+    pub(crate) fn check_length<'a>(
         &self,
-        bytes: usize,
+        texts: impl IntoIterator<Item = &'a str>,
         limits: EncodeLimits<'_>,
     ) -> Result<(), EncodeError> {
         let limit = limits.tokens;
-        match self.least_tokens(bytes) > limit {
+        match self.least_tokens(texts) > limit {
             true => Err(EncodeError::TooMany { limit }),
             false => Ok(()),
         }
@@ -52,7 +58,7 @@ impl Tokenizer {
     pub(crate) fn encode_guarded(
         &self,
         text: &str,
-        clean: impl Fn(&str) -> String,
+        clean: impl Fn(&str) -> Cow<'_, str>,
         limits: EncodeLimits<'_>,
     ) -> Result<Vec<TokenId>, EncodeError> {
         let mut ids = Sink::new(limits, self.longest_piece());

@@ -88,16 +88,6 @@ pub enum TokenizerError {
         /// `tokenizer.ggml.token_type` of it.
         number: i32,
     },
-    /// The file asks for something that changes tokens and that we do not do.
-    #[error(
-        "`{key}` {problem}: its text would be tokenized wrongly; choose another file of the model"
-    )]
-    Unsupported {
-        /// The key.
-        key: String,
-        /// What is not supported about it.
-        problem: &'static str,
-    },
     /// An automaton or expression could not be built.
     #[error("the tokenizer could not be built: {detail}")]
     Build {

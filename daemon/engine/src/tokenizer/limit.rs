@@ -75,8 +75,8 @@ impl<'a> Sink<'a> {
         self.limits.word_bytes
     }
 
-    /// Called for each word before any work is done for it.
-    pub(super) fn begin_word(&mut self, bytes: usize) -> Result<(), EncodeError> {
+    /// Called for each word before any work is done for it. Of its bytes, `weight` will be in some token.
+    pub(super) fn begin_word(&mut self, bytes: usize, weight: usize) -> Result<(), EncodeError> {
         self.since_asked = self.since_asked.saturating_add(bytes);
         if self.since_asked >= ASK_EVERY {
             self.since_asked = 0;
@@ -84,7 +84,7 @@ impl<'a> Sink<'a> {
                 return Err(EncodeError::Stopped);
             }
         }
-        if self.ids.len().saturating_add(bytes / self.longest) > self.limits.tokens {
+        if self.ids.len().saturating_add(weight / self.longest) > self.limits.tokens {
             return Err(self.too_many());
         }
         if bytes > self.limits.word_bytes {

@@ -76,7 +76,7 @@ impl Tokenizer {
     /// # Errors
     /// When the file has none, one that we do not know, or a damaged one.
     pub fn from_gguf(gguf: &Gguf) -> Result<Self, TokenizerError> {
-        let mut warnings = keys::check(gguf)?;
+        let mut warnings = keys::warnings(gguf)?;
         let vocabulary = Vocabulary::from_gguf(gguf)?;
         let model = match gguf.str("tokenizer.ggml.model")? {
             "gpt2" => Model::Bpe(Box::new(ByteLevelBpe::from_gguf(gguf, &vocabulary)?)),
@@ -120,13 +120,8 @@ impl Tokenizer {
             .iter()
             .zip(std::iter::once(&0).chain(&piece_ends));
         let longest = lengths.map(|(end, start)| end - start).max().unwrap_or(1);
-        let longest_piece = match &model {
-            Model::Bpe(_) if !byte_level::is_complete(|letter| vocabulary.id(letter).is_some()) => {
-                usize::MAX
-            }
-            // A character without a piece is one unknown token.
-            _ => longest.max(char::MAX.len_utf8()),
-        };
+        // A character without a piece is one unknown token.
+        let longest_piece = longest.max(char::MAX.len_utf8());
         Ok(Self {
             vocabulary,
             model,
@@ -147,7 +142,7 @@ impl Tokenizer {
         &self.warnings
     }
 
-    /// Most bytes of text that one token stands for; without end where bytes can be left out.
+    /// Most bytes of text that one token stands for.
     fn longest_piece(&self) -> usize {
         self.longest_piece
     }

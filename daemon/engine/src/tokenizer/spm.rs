@@ -11,7 +11,6 @@ use crate::gguf::Gguf;
 
 /// Stands for a space in the pieces.
 const SPACE: char = '▁';
-const EXTRA_SPACES: &str = "tokenizer.ggml.remove_extra_whitespaces";
 
 #[derive(Debug)]
 pub(super) struct SentencePiece {
@@ -56,12 +55,6 @@ impl SentencePiece {
             *slot = id.unwrap_or_default();
             id.is_some()
         });
-        if gguf.optional_bool(EXTRA_SPACES)? == Some(true) {
-            return Err(TokenizerError::Unsupported {
-                key: EXTRA_SPACES.to_owned(),
-                problem: "asks for spaces to be taken out of texts, which is not supported",
-            });
-        }
         let space_prefix = gguf
             .optional_bool("tokenizer.ggml.add_space_prefix")?
             .unwrap_or(true);
@@ -98,7 +91,7 @@ impl SentencePiece {
             };
             let (word, after) = rest.split_at(cut);
             rest = after;
-            into.begin_word(word.len())?;
+            into.begin_word(word.len(), word.len())?;
             let word: String = prefix
                 .chars()
                 .chain(word.chars())

@@ -1,5 +1,6 @@
 //! Other processes: this test program again, told by its environment what to do.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -31,6 +32,16 @@ pub(crate) fn hear(child: &mut Child, beginning: &str) -> String {
     lines
         .find_map(|line| line.unwrap().strip_prefix(beginning).map(str::to_owned))
         .unwrap_or_else(|| panic!("the child ended without saying `{beginning}`"))
+}
+
+/// Reads a mapping of its own, of a file that it empties before.
+#[expect(unsafe_code, reason = "a file is mapped, to fault on it")]
+fn fault(path: &Path) {
+    let file = File::options().read(true).write(true).open(path).unwrap();
+    // SAFETY: what it reads is not used; that reading fails is what it is for.
+    let map = unsafe { memmap2::Mmap::map(&file).unwrap() };
+    file.set_len(0).unwrap();
+    say(&format!("read {}", map[0]));
 }
 
 fn say(line: &str) {
@@ -65,6 +76,9 @@ fn task() {
             std::thread::sleep(Duration::from_secs(600));
         }
     });
+    if task == "bus" {
+        fault(&directory.join("model.gguf"));
+    }
     match run.result {
         Ok(obtained) => say(&format!("made {}", obtained.made)),
         Err(error) => say(&format!("error {error}")),

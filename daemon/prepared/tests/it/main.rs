@@ -5,6 +5,7 @@ mod child;
 mod damage;
 mod disk;
 mod limit;
+mod lost;
 mod race;
 mod restart;
 mod world;

@@ -30,8 +30,8 @@ pub(super) struct Staging<'a> {
     failures: Vec<(Arc<Pair>, Failure)>,
     /// Loads that were taken out before the new ones came in.
     gone: Vec<(Arc<Pair>, Arc<Resident>)>,
-    /// Pairs that are the same as before and failed again.
-    gave_up: Vec<String>,
+    /// Pairs that are the same as before and failed again, and why.
+    gave_up: Vec<(String, String)>,
 }
 
 /// A pair that is to be loaded.
@@ -92,8 +92,13 @@ impl<'a> Staging<'a> {
     }
 
     /// Whether a pair failed again that had failed before.
-    pub(super) fn gave_up(&self, name: &String) -> bool {
-        self.gave_up.contains(name)
+    pub(super) fn gave_up(&self, name: &str) -> bool {
+        self.gave_up.iter().any(|(pair, _)| pair == name)
+    }
+
+    /// Returns the pairs that failed again, and why.
+    pub(super) fn given_up(&self) -> &[(String, String)] {
+        &self.gave_up
     }
 
     /// Takes the loads and the pairs that they are for.
@@ -191,10 +196,19 @@ impl<'a> Staging<'a> {
         match self.residency.bring_in(&pair, want.recipe, draft).await {
             Ok(resident) => self.ready.push((pair, resident)),
             Err(failure) if want.may_fail => {
-                self.residency.fail(&pair, &failure);
-                self.failures
-                    .retain(|(other, _)| !Arc::ptr_eq(other, &pair));
-                self.gave_up.push(pair.name.clone());
+                self.gave_up.push((pair.name.clone(), failure.to_string()));
+                let gone = self.gone.iter();
+                let at = gone
+                    .map(|(other, _)| other)
+                    .position(|other| Arc::ptr_eq(other, &pair));
+                if let Some(at) = at {
+                    let (pair, old) = self.gone.remove(at);
+                    self.residency.bring_back(&pair, &old).await;
+                } else if want.old.is_none() {
+                    self.residency.fail(&pair, &failure);
+                    self.failures
+                        .retain(|(other, _)| !Arc::ptr_eq(other, &pair));
+                }
             }
             Err(source) => {
                 return Err(ReloadError::Pair {
@@ -270,19 +284,24 @@ impl<'a> Staging<'a> {
             pair.set_failed(&failure.error, failure.retry);
         }
         for (pair, old) in self.gone.drain(..) {
-            let recipe = Arc::clone(&old.recipe);
-            // However short memory is: it was there before.
-            let draft = residency.may_bring_in(DraftTerms::Try);
-            let draft = draft.unwrap_or(DraftTerms::Later);
-            match residency.bring_in(&pair, recipe, draft).await {
-                Ok(resident) => {
-                    residency
-                        .events
-                        .tell(&pair.name, events::ready(resident.took));
-                    pair.set_warm(resident);
-                }
-                Err(failure) => residency.fail(&pair, &failure),
+            residency.bring_back(&pair, &old).await;
+        }
+    }
+}
+
+impl Residency {
+    /// Loads again what was taken out for something that then failed.
+    async fn bring_back(&self, pair: &Arc<Pair>, old: &Arc<Resident>) {
+        let recipe = Arc::clone(&old.recipe);
+        // However short memory is: it was there before.
+        let draft = self.may_bring_in(DraftTerms::Try);
+        let draft = draft.unwrap_or(DraftTerms::Later);
+        match self.bring_in(pair, recipe, draft).await {
+            Ok(resident) => {
+                self.events.tell(&pair.name, events::ready(resident.took));
+                pair.set_warm(resident);
             }
+            Err(failure) => self.fail(pair, &failure),
         }
     }
 }

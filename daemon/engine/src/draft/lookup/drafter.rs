@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::{ClientKey, Guess, History, Lookup, MAX_BYTES_PER_TOKEN, Reader};
 use crate::draft::{DraftRequest, Drafter, Drafting, Origin};
 use crate::model::{LanguageModel, ModelError};
-use crate::policy::{CatchUp, DraftKind, Evidence, MAX_DRAFT_LENGTH, StepPlan};
+use crate::policy::{CatchUp, DraftKind, Evidence, StepPlan};
 use crate::{SequenceId, TokenId};
 
 /// Tokens of match that it is worth when a long match broke off a moment ago and the guess goes on beside it.
@@ -116,7 +116,8 @@ impl Drafter for LookupDrafter {
         requests: &mut [DraftRequest<'_>],
     ) -> Result<CatchUp, ModelError> {
         for request in requests {
-            let guesses = self.guess(request.id, request.client, request.tokens, MAX_DRAFT_LENGTH);
+            let longest = step.plan.longest(request.seat);
+            let guesses = self.guess(request.id, request.client, request.tokens, longest);
             // The plan is asked once even where there is nothing to guess.
             let none = guesses.is_empty().then(Guess::default);
             for (sibling, guess) in guesses.into_iter().chain(none).enumerate() {

@@ -27,8 +27,6 @@ impl Rule {
 const FOREIGN: &str = "meant for another program; the pair has a warning that names it";
 const DESCRIBES: &str = "describes the file to people";
 const SUGGESTS: &str = "suggests how to sample, and a request says that itself";
-const ROLE: &str = "names the role of a token that is never fed nor waited for";
-const COPY: &str = "the same tokenizer once more, for other programs";
 const TRAINED: &str = "says how the model was trained, not how it computes";
 
 /// Keys of an architecture, behind its name and a dot.
@@ -133,67 +131,12 @@ const COMMON: &[(&str, Rule)] = &[
     ),
     ("quantize.", Idle("says how the file was made")),
     ("imatrix.", Idle("says how the file was made")),
-    ("tokenizer.ggml.model", Read),
-    ("tokenizer.ggml.pre", Read),
-    ("tokenizer.ggml.tokens", Read),
-    ("tokenizer.ggml.token_type", Read),
-    ("tokenizer.ggml.scores", Read),
-    ("tokenizer.ggml.merges", Read),
-    ("tokenizer.ggml.bos_token_id", Read),
-    ("tokenizer.ggml.eos_token_id", Read),
-    ("tokenizer.ggml.eot_token_id", Read),
-    ("tokenizer.ggml.eom_token_id", Read),
-    ("tokenizer.ggml.add_bos_token", Read),
-    ("tokenizer.ggml.add_space_prefix", Read),
-    ("tokenizer.chat_template", Read),
-    (
-        "tokenizer.chat_templates",
-        Idle("lists templates for other uses than the ordinary chat"),
-    ),
-    (
-        "tokenizer.chat_template.",
-        Idle("a template for another use than the ordinary chat"),
-    ),
-    // Prompts that ended by a separator or an end token would continue another text.
-    ("tokenizer.ggml.add_eos_token", Off),
-    ("tokenizer.ggml.add_sep_token", Off),
-    ("tokenizer.ggml.remove_extra_whitespaces", Off),
-    ("tokenizer.ggml.escape_whitespaces", One(&[1.0])),
-    ("tokenizer.ggml.precompiled_charsmap", Off),
-    ("tokenizer.ggml.suppress_tokens", Off),
-    ("tokenizer.ggml.normalizer.", Off),
-    (
-        "tokenizer.ggml.token_type_count",
-        Idle("of models that tell sentences apart by their type, which these do not"),
-    ),
-    ("tokenizer.ggml.unknown_token_id", Idle(ROLE)),
-    ("tokenizer.ggml.padding_token_id", Idle(ROLE)),
-    ("tokenizer.ggml.seperator_token_id", Idle(ROLE)),
-    ("tokenizer.ggml.separator_token_id", Idle(ROLE)),
-    ("tokenizer.ggml.cls_token_id", Idle(ROLE)),
-    ("tokenizer.ggml.mask_token_id", Idle(ROLE)),
-    ("tokenizer.ggml.prefix_token_id", Idle(ROLE)),
-    ("tokenizer.ggml.suffix_token_id", Idle(ROLE)),
-    ("tokenizer.ggml.middle_token_id", Idle(ROLE)),
-    ("tokenizer.ggml.fim_pre_token_id", Idle(ROLE)),
-    ("tokenizer.ggml.fim_suf_token_id", Idle(ROLE)),
-    ("tokenizer.ggml.fim_mid_token_id", Idle(ROLE)),
-    ("tokenizer.ggml.fim_pad_token_id", Idle(ROLE)),
-    ("tokenizer.ggml.fim_rep_token_id", Idle(ROLE)),
-    ("tokenizer.ggml.fim_sep_token_id", Idle(ROLE)),
-    ("tokenizer.huggingface.", Idle(COPY)),
-    ("tokenizer.rwkv.", Idle(COPY)),
+    // The tokenizer has a list of its own.
+    ("tokenizer.", Read),
 ];
 
 /// Parts of the format that only other kinds of files have.
-const OTHER_PARTS: &[&str] = &[
-    "adapter",
-    "clip",
-    "tokenizer",
-    "lora",
-    "control_vector",
-    "diffusion",
-];
+const OTHER_PARTS: &[&str] = &["adapter", "clip", "lora", "control_vector", "diffusion"];
 
 /// The rule of a key; `None`: nothing is known of it, and it may bear on what is computed.
 pub(super) fn find(key: &str, architecture: &str) -> Option<Rule> {
@@ -262,7 +205,6 @@ mod tests {
             find("gemma3.attention.sliding_window_pattern", "gemma3"),
             Some(Read)
         );
-        assert_eq!(find("tokenizer.ggml.new_thing", "llama"), None);
         assert_eq!(find("adapter.lora.alpha", "llama"), None);
     }
 

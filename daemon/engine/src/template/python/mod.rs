@@ -40,10 +40,11 @@ pub(super) fn add(environment: &mut Environment<'static>, clock: Option<Clock>) 
     environment.add_test("callable", |value: &Value| value.kind() == ValueKind::Plain);
     environment.set_formatter(|out, state, value| {
         // Python writes numbers with an exponent where the engine writes many digits.
-        if value.kind() == ValueKind::Number && !value.is_integer() {
-            if let Ok(number) = f64::try_from(value.clone()) {
-                return Ok(out.write_str(&display(number))?);
-            }
+        if value.kind() == ValueKind::Number
+            && !value.is_integer()
+            && let Ok(number) = f64::try_from(value.clone())
+        {
+            return Ok(out.write_str(&display(number))?);
         }
         minijinja::escape_formatter(out, state, value)
     });

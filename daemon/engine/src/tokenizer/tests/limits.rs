@@ -59,10 +59,24 @@ fn a_text_that_cannot_fit_is_not_looked_at() {
         assert_eq!(refused, Err(EncodeError::TooMany { limit: 10 }));
         assert!(!looked.get());
         assert!(
-            tokenizer.least_tokens(text.len())
+            tokenizer.least_tokens([text.as_str()])
                 <= tokenizer.encode(&text, SpecialTokens::Parse).len()
         );
     }
+}
+
+#[test]
+fn bytes_without_a_token_weigh_nothing() {
+    let file = GgufWriter::new()
+        .str("tokenizer.ggml.model", "gpt2")
+        .str("tokenizer.ggml.pre", "gpt-2")
+        .strings("tokenizer.ggml.tokens", &["a", "aa"])
+        .strings("tokenizer.ggml.merges", &["a a"]);
+    let tokenizer = build(&file);
+    assert_eq!(tokenizer.least_tokens(["aaaa", "bbbb", "aaaa"]), 2);
+    let text = format!("a{}a", "b".repeat(1000));
+    let ids = tokenizer.encode_within(&text, SpecialTokens::AsText, TEN);
+    assert!(ids.expect("few tokens").len() <= 2);
 }
 
 #[test]
