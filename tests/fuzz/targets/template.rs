@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tandem_engine::template::{ChatMessage, ChatTemplate};
 use tandem_engine::testing::{byte_tokenizer, open};
-use tandem_engine::tokenizer::Tokenizer;
+use tandem_engine::tokenizer::{EncodeLimits, Tokenizer};
 use tandem_fuzz::{Source, Target, check};
 
 use crate::chain;
@@ -27,6 +27,13 @@ const BOMBS: [&str; 5] = [
     "{% macro f() %}{{ f() }}{{ f() }}{% endmacro %}{{ f() }}",
     "{% for i in range(1000) %}{% for j in range(1000) %}{{ 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' }}{% endfor %}{% endfor %}",
 ];
+
+/// As the daemon has them for an ordinary context.
+const LIMITS: EncodeLimits<'static> = EncodeLimits {
+    tokens: 8192,
+    word_bytes: 64 << 10,
+    ..EncodeLimits::NONE
+};
 
 /// What a rendered conversation may take beside ten times the input, however the template repeats things.
 const RENDERED: usize = 64 << 20;
@@ -104,8 +111,8 @@ fn chat_templates() {
             Ok(template) => template,
             Err(error) => return chain(&error),
         };
-        match template.encode_chat(&tokenizer, &messages) {
-            Ok(ids) if ids.is_empty() => "nothing".to_owned(),
+        match template.prompt(&tokenizer, &messages, LIMITS) {
+            Ok(prompt) if prompt.ids.is_empty() => "nothing".to_owned(),
             Ok(_) => "tokens".to_owned(),
             Err(error) => chain(&error),
         }
