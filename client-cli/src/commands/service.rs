@@ -139,8 +139,7 @@ async fn replacing<T>(
         Err(failed) => failed,
     };
     if ended {
-        let client = Client::new(&paths.socket)?;
-        match startup::start(&client, paths, false).await {
+        match startup::start(paths, false).await {
             Ok(_) => say!("the daemon runs in the background again"),
             Err(failure) => {
                 say!("tandem: the daemon does not come back in the background: {failure}");
