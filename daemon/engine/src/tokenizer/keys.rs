@@ -1,6 +1,6 @@
 //! What the file asks for that is not done, and does no harm.
 //!
-//! The list of keys that a file may have is the model's, with those of the tokenizer; what it refuses never comes here.
+//! The list of keys that a file may have is `model/keys/rules.rs`, the tokenizer's among them; what it refuses never comes here.
 
 use super::error::TokenizerError;
 use crate::gguf::Gguf;

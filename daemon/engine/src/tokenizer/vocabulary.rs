@@ -70,9 +70,19 @@ impl Vocabulary {
             id("padding_token_id")?,
         );
         let kind = |id: TokenId| kinds[id as usize];
-        let ends = ends::find(id, |text| {
+        let mut ends = ends::find(id, |text| {
             ids.get(text).copied().filter(|&id| ends::counts(kind(id)))
         })?;
+        // Some converters name all ends of a model in one list.
+        let listed = gguf.optional_i32s("tokenizer.ggml.eos_token_ids")?;
+        let listed = listed.unwrap_or_default().into_iter();
+        ends.extend(
+            listed
+                .filter_map(|id| TokenId::try_from(id).ok())
+                .filter(|&id| (id as usize) < texts.len()),
+        );
+        ends.sort_unstable();
+        ends.dedup();
         Ok(Self {
             texts,
             kinds,

@@ -29,6 +29,10 @@ const DESCRIBES: &str = "describes the file to people";
 const SUGGESTS: &str = "suggests how to sample, and a request says that itself";
 const TRAINED: &str = "says how the model was trained, not how it computes";
 
+const ROLE: &str = "names the role of a token that is never fed nor waited for";
+const COPY: &str = "the same tokenizer once more, for other programs";
+const PICTURES: &str = "of an encoder of pictures, whose tensors lie in a file of their own";
+
 /// Keys of an architecture, behind its name and a dot.
 const MODEL: &[(&str, Rule)] = &[
     ("block_count", Read),
@@ -131,12 +135,64 @@ const COMMON: &[(&str, Rule)] = &[
     ),
     ("quantize.", Idle("says how the file was made")),
     ("imatrix.", Idle("says how the file was made")),
-    // The tokenizer has a list of its own.
-    ("tokenizer.", Read),
+    // The tokenizer's. Those that would change which tokens a text has, or which it begins and ends with, are read or off.
+    ("tokenizer.ggml.model", Read),
+    ("tokenizer.ggml.pre", Read),
+    ("tokenizer.ggml.tokens", Read),
+    ("tokenizer.ggml.token_type", Read),
+    ("tokenizer.ggml.scores", Read),
+    ("tokenizer.ggml.merges", Read),
+    ("tokenizer.ggml.bos_token_id", Read),
+    ("tokenizer.ggml.eos_token_id", Read),
+    ("tokenizer.ggml.eos_token_ids", Read),
+    ("tokenizer.ggml.eot_token_id", Read),
+    ("tokenizer.ggml.eom_token_id", Read),
+    ("tokenizer.ggml.unknown_token_id", Read),
+    ("tokenizer.ggml.padding_token_id", Read),
+    ("tokenizer.ggml.fim_pad_token_id", Read),
+    ("tokenizer.ggml.fim_rep_token_id", Read),
+    ("tokenizer.ggml.fim_sep_token_id", Read),
+    ("tokenizer.ggml.add_bos_token", Read),
+    // The tokenizer warns of it: a prompt is to be continued.
+    ("tokenizer.ggml.add_eos_token", Read),
+    ("tokenizer.ggml.add_space_prefix", Read),
+    ("tokenizer.chat_template", Read),
+    ("tokenizer.chat_templates", Read),
+    ("tokenizer.chat_template.", Read),
+    ("tokenizer.ggml.add_sep_token", Off),
+    ("tokenizer.ggml.add_padding_token", Off),
+    ("tokenizer.ggml.add_unknown_token", Off),
+    ("tokenizer.ggml.add_mask_token", Off),
+    ("tokenizer.ggml.remove_extra_whitespaces", Off),
+    ("tokenizer.ggml.precompiled_charsmap", Off),
+    ("tokenizer.ggml.suppress_tokens", Off),
+    ("tokenizer.ggml.normalizer.", Off),
+    ("tokenizer.ggml.escape_whitespaces", One(&[1.0])),
+    ("tokenizer.ggml.token_type_count", Idle(ROLE)),
+    ("tokenizer.ggml.seperator_token_id", Idle(ROLE)),
+    ("tokenizer.ggml.separator_token_id", Idle(ROLE)),
+    ("tokenizer.ggml.cls_token_id", Idle(ROLE)),
+    ("tokenizer.ggml.mask_token_id", Idle(ROLE)),
+    ("tokenizer.ggml.prefix_token_id", Idle(ROLE)),
+    ("tokenizer.ggml.suffix_token_id", Idle(ROLE)),
+    ("tokenizer.ggml.middle_token_id", Idle(ROLE)),
+    ("tokenizer.ggml.fim_pre_token_id", Idle(ROLE)),
+    ("tokenizer.ggml.fim_suf_token_id", Idle(ROLE)),
+    ("tokenizer.ggml.fim_mid_token_id", Idle(ROLE)),
+    ("tokenizer.ggml.added_tokens", Idle(COPY)),
+    ("tokenizer.huggingface.", Idle(COPY)),
+    ("tokenizer.rwkv.", Idle(COPY)),
 ];
 
 /// Parts of the format that only other kinds of files have.
-const OTHER_PARTS: &[&str] = &["adapter", "clip", "lora", "control_vector", "diffusion"];
+const OTHER_PARTS: &[&str] = &[
+    "adapter",
+    "clip",
+    "tokenizer",
+    "lora",
+    "control_vector",
+    "diffusion",
+];
 
 /// The rule of a key; `None`: nothing is known of it, and it may bear on what is computed.
 pub(super) fn find(key: &str, architecture: &str) -> Option<Rule> {
@@ -160,6 +216,10 @@ pub(super) fn find(key: &str, architecture: &str) -> Option<Rule> {
             "llama-exit" => return known(EXIT),
             _ => QWEN,
         };
+        // Where such an encoder were in the file all the same, its tensors would be refused.
+        if architecture == "gemma3" && (rest.starts_with("vision.") || rest.starts_with("mm.")) {
+            return Some(Idle(PICTURES));
+        }
         return known(own).or_else(|| known(MODEL));
     }
     // A key that means something in an architecture's part is not one of another program's, whatever stands before it.
@@ -206,6 +266,7 @@ mod tests {
             Some(Read)
         );
         assert_eq!(find("adapter.lora.alpha", "llama"), None);
+        assert_eq!(find("tokenizer.ggml.new_thing", "llama"), None);
     }
 
     #[test]
@@ -221,6 +282,32 @@ mod tests {
             "expert_count",
         ] {
             assert_eq!(find(key, "llama"), None, "{key}");
+        }
+    }
+
+    /// As the files that Google published have them.
+    #[test]
+    fn what_is_said_of_pictures_does_not_matter_to_text() {
+        for key in [
+            "gemma3.mm.tokens_per_image",
+            "gemma3.vision.attention.head_count",
+            "gemma3.vision.attention.layer_norm_epsilon",
+            "gemma3.vision.block_count",
+            "gemma3.vision.embedding_length",
+            "gemma3.vision.feed_forward_length",
+            "gemma3.vision.image_size",
+            "gemma3.vision.num_channels",
+            "gemma3.vision.patch_size",
+        ] {
+            assert_eq!(find(key, "gemma3"), Some(Idle(PICTURES)), "{key}");
+            assert_eq!(
+                find(&key.replace("gemma3", "llama"), "llama"),
+                None,
+                "{key}"
+            );
+        }
+        for key in ["add_padding_token", "add_unknown_token"] {
+            assert_eq!(find(&format!("tokenizer.ggml.{key}"), "gemma3"), Some(Off));
         }
     }
 

@@ -334,6 +334,16 @@ fn only_a_whole_model_is_one() {
             .u32("general.quantization_version", 2),
         "llama",
     );
+    refused(
+        &tiny("llama")
+            .writer()
+            .bool("tokenizer.ggml.add_sep_token", true),
+        "tokenizer.ggml.add_sep_token",
+    );
+    refused(
+        &tiny("llama").writer().u32("tokenizer.ggml.new", 1),
+        "tokenizer.ggml.new",
+    );
     same(&tiny("llama").writer().str("someone.note", "x"), "llama");
     refused(
         &tiny("llama")
