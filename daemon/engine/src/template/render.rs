@@ -95,7 +95,14 @@ fn context(tokenizer: &Tokenizer, messages: &[ChatMessage]) -> Value {
         ("unk_token", tokenizer.unknown()),
         ("pad_token", tokenizer.padding()),
     ] {
-        context.extend(text(id).map(|text| (name, Value::from(text))));
+        match text(id) {
+            Some(text) => context.push((name, Value::from(text))),
+            // Templates put these before or behind other texts, and files without them are served by others as well.
+            None if matches!(name, "bos_token" | "eos_token") => {
+                context.push((name, Value::from("")));
+            }
+            None => {}
+        }
     }
     Value::from_pairs(context)
 }

@@ -53,7 +53,8 @@ pub(super) fn heard(
     for role in roles {
         let said = || messages.iter().filter(|m| m.role == role);
         let heard = |m: &ChatMessage| rendered.contains(m.content.trim());
-        if said().any(heard) {
+        // Each look takes as long as the prompt is; where a few say nothing, the trial below decides.
+        if said().take(8).any(heard) {
             continue;
         }
         // Templates also shorten what was said, such as by thoughts. A text that has none of that tells.
@@ -82,7 +83,14 @@ fn is_word(role: &str) -> bool {
             .all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
 }
 
-/// Whether a template has the role as a text of its own.
+/// Whether a template has the role as a text of its own, and not as a part of something, as `message['content']` is.
 fn names(source: &str, role: &str) -> bool {
-    source.contains(&format!("'{role}'")) || source.contains(&format!("\"{role}\""))
+    ['\'', '"'].into_iter().any(|quote| {
+        let text = format!("{quote}{role}{quote}");
+        source.match_indices(&text).any(|(at, _)| {
+            let value = |c: char| c.is_alphanumeric() || matches!(c, '_' | ']' | ')');
+            let before = source[..at].strip_suffix('[');
+            !before.is_some_and(|before| before.ends_with(value))
+        })
+    })
 }

@@ -40,6 +40,16 @@ fn a_role_that_the_template_does_not_name_is_refused_by_name() {
 }
 
 #[test]
+fn a_part_of_a_message_is_no_role() {
+    let parts = "{% for m in messages %}{{ m['role'] + ': ' + m[\"content\"] }}{% endfor %}";
+    accepts(parts, &[says("user", "hi")]);
+    for role in ["role", "content"] {
+        let text = refusal(parts, &[says("user", "hi"), says(role, "ho")]);
+        assert!(text.contains(&format!("\"{role}\"")), "{text}");
+    }
+}
+
+#[test]
 fn a_role_whose_words_are_left_out_is_refused_by_name() {
     let text = refusal(TWO_ROLES, &[says("system", "Obey."), says("user", "hi")]);
     assert!(
