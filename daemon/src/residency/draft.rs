@@ -151,6 +151,10 @@ impl Residency {
             if wanted() {
                 resident.mended(false);
                 resident.set_draft(before);
+                if before == DraftPlace::Lost {
+                    // Nobody else says that it is due again.
+                    self.worker.draft_losses().notify_one();
+                }
             }
             Err(error)
         };
