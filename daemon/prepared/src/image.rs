@@ -5,7 +5,7 @@
 mod tests;
 
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{File, FileTimes};
 use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -102,8 +102,9 @@ impl Image {
         let watch = Watch::of(&map);
         // On a cold start this has the disk ahead of the checksums. That it fails costs time only.
         let _ = map.advise(Advice::WillNeed);
-        // When it was last used, for eviction; a read-only disk does not keep that.
-        let _ = file.set_modified(SystemTime::now());
+        // When it was last used, for eviction; a read-only disk does not keep that. Not when it was written to, from which
+        // others that have it mapped tell that they have to compare all of it again.
+        let _ = file.set_times(FileTimes::new().set_accessed(SystemTime::now()));
         let checked = modified(&file)?;
         verify(&map, &table.tensors, threads, progress)?;
         if watch.is_lost() {

@@ -171,7 +171,7 @@ fn entry(path: PathBuf) -> io::Result<Entry> {
         path,
         summary,
         bytes: meta.len(),
-        last_used: meta.modified()?,
+        last_used: meta.accessed()?,
         in_use,
     })
 }
