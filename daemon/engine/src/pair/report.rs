@@ -85,7 +85,11 @@ impl ModelSummary {
         content_of: impl FnOnce(&Path) -> Result<String, E>,
     ) -> std::io::Result<bool> {
         let stamp = Stamp::of(&std::fs::metadata(path)?);
-        let same = || Some(content_of(path).ok()? == *self.content.as_ref()?);
+        // Reading all of the file only tells where there is something to compare it with.
+        let same = || {
+            let loaded = self.content.as_ref()?;
+            Some(content_of(path).ok()? == *loaded)
+        };
         Ok(stamp == self.stamp || same().unwrap_or(false))
     }
 }
