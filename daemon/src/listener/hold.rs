@@ -86,18 +86,13 @@ impl SocketHold {
     pub(super) fn reach(&self) -> Reach {
         let state = crate::lock(&self.state);
         let there = identity(&self.path);
+        let user = state.user.as_ref().is_none_or(Lock::is_in_place);
+        let locked = user && state.lock.is_in_place();
         match (state.made, state.given) {
-            (Some(made), _) => {
-                let locked = state.lock.is_in_place();
-                let user = state.user.as_ref().is_none_or(Lock::is_in_place);
-                match there == Some(made) && locked && user {
-                    true => Reach::InPlace,
-                    false => Reach::Lost,
-                }
-            }
             // One that was not there from the beginning, as in another root directory, is no loss.
             (None, Some(given)) if there != Some(given) => Reach::TakenAway,
-            (None, _) => Reach::InPlace,
+            (made, _) if locked && made.is_none_or(|made| there == Some(made)) => Reach::InPlace,
+            _ => Reach::Lost,
         }
     }
 
@@ -106,9 +101,10 @@ impl SocketHold {
     /// # Errors
     /// When another daemon has a lock by now, or the place is not fit for a socket any more.
     pub(super) fn restore(&self) -> Result<Option<UnixListener>, ListenError> {
-        let directory = self.path.parent().unwrap_or(Path::new("/"));
-        prepare_directory(directory)?;
         let mut state = crate::lock(&self.state);
+        if state.made.is_some() {
+            prepare_directory(self.path.parent().unwrap_or(Path::new("/")))?;
+        }
         if !state.lock.is_in_place() {
             let path = state.lock.path().to_owned();
             state.lock = Lock::acquire(&path, &self.path)?;
@@ -186,6 +182,11 @@ mod tests {
         let manager = UnixListener::bind(&path).unwrap();
         let lock = Lock::acquire(&directory.path().join("l"), &path).unwrap();
         let hold = SocketHold::given(path.clone(), lock);
+        assert_eq!(hold.reach(), Reach::InPlace);
+        // Its lock is ours all the same.
+        fs::remove_file(directory.path().join("l")).unwrap();
+        assert_eq!(hold.reach(), Reach::Lost);
+        assert!(hold.restore().unwrap().is_none());
         assert_eq!(hold.reach(), Reach::InPlace);
         fs::remove_file(&path).unwrap();
         assert_eq!(hold.reach(), Reach::TakenAway);

@@ -17,13 +17,15 @@ use super::{ListenError, SocketHold};
 /// What removes a socket often goes on to remove its directory.
 const SETTLE: Duration = Duration::from_millis(20);
 const PAUSE: Duration = Duration::from_millis(100);
+/// How often to look where nothing tells when.
+const LOOK: Duration = Duration::from_secs(10);
 /// Whoever replaces a directory may be slow about it.
 const TRIES: u32 = 20;
 
 /// Watches until clients cannot be given the socket back, and then returns: the daemon has to end, so that another one can
 /// take its place. `made` takes sockets that are to be served in place of the one before.
 pub(crate) async fn keep(hold: Arc<SocketHold>, made: mpsc::Sender<UnixListener>) {
-    let mut failures = 0;
+    let (mut failures, mut warned) = (0, false);
     loop {
         // First, so that whatever happens after the look is seen.
         let places = watch(&hold);
@@ -40,7 +42,9 @@ pub(crate) async fn keep(hold: Arc<SocketHold>, made: mpsc::Sender<UnixListener>
                     return;
                 }
                 failures = 0;
-                // The directory that is watched may not be the one that it lies in now.
+                // The directory that is watched may not be the one that it lies in now. Whoever removes it again and again
+                // does not keep a core busy.
+                tokio::time::sleep(PAUSE).await;
                 continue;
             }
             Err(error) => {
@@ -60,9 +64,12 @@ pub(crate) async fn keep(hold: Arc<SocketHold>, made: mpsc::Sender<UnixListener>
         failures = 0;
         match places {
             Ok(mut places) => places.changed().await,
+            // The system may have no watch to give just now, or a directory went between two calls.
             Err(error) => {
-                tracing::warn!(%error, "the socket cannot be watched; where it is removed, restart the daemon");
-                return std::future::pending().await;
+                if !std::mem::replace(&mut warned, true) {
+                    tracing::warn!(%error, "the socket cannot be watched; it is looked at every {} s", LOOK.as_secs());
+                }
+                tokio::time::sleep(LOOK).await;
             }
         }
         tokio::time::sleep(SETTLE).await;

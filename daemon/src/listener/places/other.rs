@@ -1,4 +1,7 @@
-//! By `notify`, in the file's directory and the two around it.
+//! By `notify`, in the file's directory and the one around it.
+//!
+//! On macOS that is FSEvents, which looks at all that lies below: a directory further up is that of many programs, and each of
+//! their writes would wake this one.
 
 use std::io;
 use std::path::Path;
@@ -6,8 +9,8 @@ use std::path::Path;
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc;
 
-/// The directory itself, the one it lies in, and the one around that.
-const DIRECTORIES: usize = 3;
+/// The directory itself, and the one it lies in.
+const DIRECTORIES: usize = 2;
 
 /// Watches the names of some files until it is dropped.
 #[derive(Debug)]
