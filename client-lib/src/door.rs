@@ -146,14 +146,19 @@ impl Trust {
             .ancestors()
             .find_map(|path| Some((path, fs::symlink_metadata(path).ok()?)));
         let (path, meta) = reached?;
-        self.owner(path, &meta).err().or_else(|| {
-            let mode = meta.mode() & 0o7777;
-            let ours = meta.file_type().is_socket() || meta.is_dir();
-            ours.then(|| UntrustedSocket::Closed {
-                socket: socket.to_owned(),
+        // What root has closed is not for this user to open.
+        if meta.uid() != self.own {
+            return Some(UntrustedSocket::ForeignOwner {
                 path: path.to_owned(),
-                mode,
-            })
+                owner: meta.uid(),
+                own: self.own,
+            });
+        }
+        let ours = meta.file_type().is_socket() || meta.is_dir();
+        ours.then(|| UntrustedSocket::Closed {
+            socket: socket.to_owned(),
+            path: path.to_owned(),
+            mode: meta.mode() & 0o7777,
         })
     }
 }

@@ -3,9 +3,11 @@
 
 use std::fs::{File, TryLockError};
 use std::io::Read;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use rustix::fs::OFlags;
 use tandem_proto::lock::{MAX_RECORD_BYTES, Record};
 use tandem_proto::paths::Paths;
 
@@ -51,7 +53,18 @@ pub fn socket(paths: &Paths) -> PathBuf {
 
 /// Reads the file at `path`, where somebody holds it locked.
 fn of(path: &Path) -> Option<Holder> {
-    let file = File::open(path).ok()?;
+    // Neither a link nor something to wait for.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = File::options()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)
+        .ok()?;
+    let meta = file.metadata().ok()?;
+    // Who writes here says which process is to end: that has to be this user.
+    if !meta.is_file() || meta.uid() != rustix::process::geteuid().as_raw() {
+        return None;
+    }
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => {}
         // Nobody has it; it is free again when the file is closed.
@@ -96,6 +109,37 @@ mod tests {
         assert_eq!((holder.pid, holder.drains_for), (record.pid, None));
         assert!(!holder.is_stopped());
         assert_eq!(socket(&paths), paths.socket, "the place is a choice");
+    }
+
+    #[test]
+    fn what_is_no_file_of_ours_says_nothing() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let paths = Paths::under(directory.path());
+        std::fs::create_dir_all(directory.path().join("run")).expect("a directory");
+        let elsewhere = directory.path().join("elsewhere");
+        let record = Record {
+            pid: Some(1),
+            ..Record::default()
+        };
+        std::fs::write(&elsewhere, record.to_bytes()).expect("a file");
+        let file = File::open(&elsewhere).expect("it is there");
+        file.lock().expect("it is free");
+        std::os::unix::fs::symlink(&elsewhere, &paths.lock).expect("a link");
+        assert_eq!(Holder::find(&paths), None, "a link");
+        std::fs::remove_file(&paths.lock).expect("it is there");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &paths.lock,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+            0,
+        )
+        .expect("a pipe");
+        assert_eq!(
+            Holder::find(&paths),
+            None,
+            "a pipe, which is not waited for"
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The log file of a daemon in the background.
 
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, PipeReader, PipeWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, PipeReader, PipeWriter, Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -13,7 +13,7 @@ use super::LaunchError;
 const MAX_TAIL_BYTES: u64 = 4096;
 const MAX_TAIL_LINES: usize = 20;
 /// What systems let a pipe hold at most without being asked.
-const MAX_PIPE_BYTES: usize = 1 << 16;
+const MAX_PIPE_BYTES: u64 = 1 << 16;
 
 /// Where a daemon writes what it logs, and where its part of that begins. The daemon itself keeps the file from growing.
 #[derive(Debug)]
@@ -94,12 +94,10 @@ impl LogFile {
                 ))?;
                 file.take(MAX_TAIL_BYTES).read_to_end(&mut bytes)?;
             }
-            Self::Memory { written, end } => {
-                // At least a byte, so that this waits for nobody even where nothing was written.
-                (&*end).write_all(b"\n")?;
-                let mut part = vec![0; MAX_PIPE_BYTES];
-                let length = (&*written).read(&mut part)?;
-                bytes.extend_from_slice(&part[..length]);
+            Self::Memory { written, .. } => {
+                // What is there, so that this waits for nobody: the daemon may not write, and nobody else reads.
+                let there = rustix::io::ioctl_fionread(written)?.min(MAX_PIPE_BYTES);
+                written.take(there).read_to_end(&mut bytes)?;
             }
         }
         let text = String::from_utf8_lossy(&bytes);

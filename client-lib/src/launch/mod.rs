@@ -245,6 +245,10 @@ impl Launcher {
                 }
             }
             if elapsed > self.time_limit {
+                if let Some(left) = holder.as_ref().and_then(|holder| holder.drains_for) {
+                    let pid = holder.and_then(|holder| holder.pid);
+                    return Err(Error::Ending { pid, left });
+                }
                 let (log_file, log_tail) = attempt.log_tail();
                 return Err(LaunchError::TimedOut {
                     limit: self.time_limit,

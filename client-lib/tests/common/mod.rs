@@ -169,6 +169,7 @@ impl TandemService for Service {
         Ok(Response::new(v1::TokenizeResponse {
             token_ids: text.bytes().map(u32::from).collect(),
             pieces,
+            ..v1::TokenizeResponse::default()
         }))
     }
 
