@@ -92,7 +92,10 @@ impl<'a> Conversation<'a> {
         self.messages.push(message("user", content));
         let mut answer = String::new();
         let result = tokio::select! {
-            result = answer_to(self.client, self.args, &self.messages, &mut self.output, &mut answer) => result,
+            result = startup::attended(
+                self.client,
+                answer_to(self.client, self.args, &self.messages, &mut self.output, &mut answer),
+            ) => result,
             _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
         };
         if !answer.is_empty() && !answer.ends_with('\n') {

@@ -105,7 +105,9 @@ pub(crate) async fn end(pid: u32, limit: Duration) -> Result<(), Failure> {
             let left = left.as_secs();
             what.push_str(&format!("; it finishes requests for {left} s at most"));
         }
-        if elapsed > patience && !was_killed {
+        // The number may be another process's by now, or another container's.
+        let holds = || Holder::find(&paths).is_some_and(|holder| holder.pid == Some(pid));
+        if elapsed > patience && !was_killed && holds() {
             let waited = elapsed.as_secs();
             say!(
                 "the daemon (process {pid}) has not ended within {waited} s and is killed; what it had not finished is lost"

@@ -1,5 +1,6 @@
 //! `tandem run`: answer one prompt.
 
+use std::io;
 use std::time::{Duration, Instant};
 
 use tandem_client::{Client, Error, Event, GenerateRequest, Message};
@@ -14,9 +15,15 @@ use crate::{json, startup, summary};
 pub(crate) async fn run(args: RunArgs) -> Result<(), Failure> {
     let begin = Instant::now();
     let source = Source::of(&args.prompt, args.file.as_deref());
-    let request = args.generation.apply(request(&args, source.read()?)?);
     let limit = args.generation.timeout;
     let work = async {
+        let (words, file) = (args.prompt.clone(), args.file.clone());
+        // Aside, so that a time limit or Ctrl-C does not wait for a pipe.
+        let read = move || Source::of(&words, file.as_deref()).read();
+        let prompt = tokio::task::spawn_blocking(read)
+            .await
+            .map_err(|problem| Failure::io("read the prompt", io::Error::other(problem)))??;
+        let request = args.generation.apply(request(&args, prompt)?);
         let client = startup::client(&args.generation.target, args.generation.quiet).await?;
         let request = match limit {
             Some(limit) => request.deadline(limit.saturating_sub(begin.elapsed())),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tandem_client::{Client, Health, Paths, Retry};
+use tandem_client::{Client, Health, Paths, Retry, launch};
 use tandem_launchd::{Installed, Logs, Manager, Service, ServiceError, State};
 
 use super::{daemon, logs};
@@ -152,15 +152,19 @@ async fn replacing<T>(
 /// Ends a daemon that holds the socket and is not the service's; says whether there was one.
 async fn take_over(manager: &dyn Manager, paths: &Paths) -> Result<bool, Failure> {
     let state = manager.state()?;
-    // Where the manager listens and nothing runs, asking would start the daemon.
-    if state.loaded && state.pid.is_none() {
-        return Ok(false);
-    }
-    let client = Client::new(&paths.socket)?.with_retry(Retry::never());
-    let pid = match client.status().await {
-        Ok(status) => status.pid,
-        Err(error) if error.is_unavailable() => return Ok(false),
-        Err(error) => return Err(error.into()),
+    // One that is ending or hangs holds its lock, and so does one on another socket.
+    let pid = match launch::Holder::find(paths).and_then(|holder| holder.pid) {
+        Some(pid) => pid,
+        // Where the manager listens and nothing runs, asking would start the daemon.
+        None if state.loaded && state.pid.is_none() => return Ok(false),
+        None => {
+            let client = Client::new(launch::socket(paths))?.with_retry(Retry::never());
+            match launch::ask(paths, PATIENCE, client.status()).await {
+                Ok(status) => status.pid,
+                Err(error) if error.is_unavailable() => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
+        }
     };
     if state.pid == Some(pid) {
         return Ok(false);
@@ -199,10 +203,10 @@ enum Answers {
 }
 
 async fn answers(state: &State, paths: &Paths) -> Result<Answers, Failure> {
-    if state.loaded && state.pid.is_none() {
+    if state.loaded && state.pid.is_none() && launch::Holder::find(paths).is_none() {
         return Ok(Answers::Unasked);
     }
-    let client = Client::new(&paths.socket)?.with_retry(Retry::never());
+    let client = Client::new(launch::socket(paths))?.with_retry(Retry::never());
     Ok(
         match tokio::time::timeout(PATIENCE, client.status()).await {
             Ok(Ok(status)) => Answers::Daemon(status.pid),
@@ -271,7 +275,11 @@ fn table(state: &State, known: bool, answers: Answers, paths: &Paths) -> String 
         }
         (true, false, false) => "not installed",
     };
-    let socket = paths.socket.display();
+    let socket = match answers {
+        Answers::Daemon(_) => launch::socket(paths),
+        _ => paths.socket.clone(),
+    };
+    let socket = socket.display();
     let listens = match (state.loaded, answers) {
         (true, _) => format!("the system listens on {socket}"),
         (false, Answers::Daemon(_)) => format!("the daemon itself listens on {socket}"),

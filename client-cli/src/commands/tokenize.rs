@@ -15,7 +15,7 @@ pub(crate) async fn run(args: TokenizeArgs) -> Result<(), Failure> {
     let request = request(&args)?;
     let chat = request.chat.is_some();
     let client = startup::client(&args.target, false).await?;
-    let answer = client.tokenize(request).await?;
+    let answer = startup::attended(&client, async { Ok(client.tokenize(request).await?) }).await?;
     let mut output = Output::new();
     if args.json {
         return output.json(&json::tokens(&answer));
