@@ -91,7 +91,9 @@ impl Failure {
 pub fn main(args: &Args) -> ExitCode {
     // First of all: before there is anything to lose.
     let background = std::env::var_os(BACKGROUND_VARIABLE).is_some_and(|value| !value.is_empty());
-    let inherited = match background {
+    // Sockets of a service manager are descriptors that have to stay.
+    let given = std::env::var("LISTEN_PID").is_ok_and(|pid| pid == std::process::id().to_string());
+    let inherited = match background && !given {
         true => platform::start_clean(),
         false => Vec::new(),
     };

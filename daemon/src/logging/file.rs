@@ -76,8 +76,10 @@ impl Destination {
         if in_place && length <= log.longest {
             return true;
         }
-        if in_place {
-            let _kept = fs::rename(&log.path, log.path.with_extension("log.old"));
+        if in_place && fs::rename(&log.path, log.path.with_extension("log.old")).is_err() {
+            // What cannot be set aside is cut: better than a disk that it fills.
+            let cut = self.output.as_ref().map(|file| file.set_len(0));
+            return cut.is_some_and(|cut| cut.is_ok());
         }
         match open(&log.path) {
             Ok(file) => {
@@ -145,6 +147,17 @@ mod tests {
         fs::write(&path, vec![b'y'; 50_000]).unwrap();
         destination.write(b"next");
         assert_eq!(fs::read(&path).unwrap(), b"next");
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_set_aside_is_cut() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir_all(directory.path().join("x.log.old/in the way")).unwrap();
+        let mut destination = log(directory.path());
+        for _ in 0..1000 {
+            destination.write(&[b'x'; 100]);
+            assert!(length(directory.path().join("x.log")) <= 1100);
+        }
     }
 
     #[test]

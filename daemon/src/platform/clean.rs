@@ -10,13 +10,15 @@ use std::fs;
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
 
-use rustix::fs::Mode;
+use rustix::fs::{Mode, fstat};
 use rustix::process::{
     Resource, Rlimit, getpriority_process, getrlimit, setpriority_process, setrlimit,
 };
 
 /// More than a daemon of one user needs.
 const MOST_DESCRIPTORS: u64 = 1 << 16;
+/// What macOS lets every process have, by <sys/syslimits.h>.
+const OPEN_MAX: u64 = 10_240;
 /// The last of the signals that every Unix has.
 const LAST_SIGNAL: i32 = 31;
 
@@ -43,24 +45,25 @@ pub(crate) fn start_clean() -> Vec<String> {
 pub(crate) fn allow_descriptors() {
     let limit = getrlimit(Resource::Nofile);
     let most = limit.maximum.unwrap_or(MOST_DESCRIPTORS);
-    let wanted = most.min(MOST_DESCRIPTORS);
-    if limit.current.is_some_and(|current| current < wanted) {
-        let wanted = Rlimit {
+    // macOS refuses more than kern.maxfilesperproc, whatever the limit says, and takes OPEN_MAX.
+    for wanted in [MOST_DESCRIPTORS, OPEN_MAX].map(|wanted| most.min(wanted)) {
+        if limit.current.is_none_or(|current| current >= wanted) {
+            return;
+        }
+        let raised = Rlimit {
             current: Some(wanted),
             maximum: limit.maximum,
         };
-        let _fewer = setrlimit(Resource::Nofile, wanted);
+        if setrlimit(Resource::Nofile, raised).is_ok() {
+            return;
+        }
     }
 }
 
 /// Makes a file standard error, and standard output where that is the same file as standard error.
 pub(crate) fn redirect_output(file: &File) {
-    let same = |one: &fs::Metadata, other: &fs::Metadata| {
-        use std::os::unix::fs::MetadataExt as _;
-        (one.dev(), one.ino()) == (other.dev(), other.ino())
-    };
-    let (output, errors) = (fs::metadata("/dev/fd/1"), fs::metadata("/dev/fd/2"));
-    let both = matches!((output, errors), (Ok(output), Ok(errors)) if same(&output, &errors));
+    let (output, errors) = (fstat(std::io::stdout()), fstat(std::io::stderr()));
+    let both = matches!((output, errors), (Ok(output), Ok(errors)) if (output.st_dev, output.st_ino) == (errors.st_dev, errors.st_ino));
     let replaced: &[i32] = if both { &[1, 2] } else { &[2] };
     for number in replaced {
         // SAFETY: dup2(2) takes any two numbers. Standard output and standard error are never closed, and owned by nobody: the
