@@ -22,8 +22,16 @@ pub(super) fn variable(name: &'static str) -> Option<OsString> {
 /// The XDG specification has the directory owned by the user; `su` and `sudo -E` leave that of somebody else.
 fn runtime_dir(named: Option<OsString>, own: u32, standard: &str) -> Option<OsString> {
     let owner = |path: &Path| fs::metadata(path).map(|meta| meta.uid()).ok();
-    // One that does not exist yet is made.
-    let usable = named.filter(|dir| owner(dir.as_ref()).is_none_or(|owner| owner == own));
+    // One that does not exist yet is made, where that can be.
+    let can_be_made = |dir: &Path| {
+        let above = dir.ancestors().skip(1);
+        let above = above.filter_map(|dir| fs::metadata(dir).ok()).next();
+        above.is_some_and(|meta| own == 0 || meta.uid() == own || meta.mode() & 0o002 != 0)
+    };
+    let usable = named.filter(|dir| match owner(dir.as_ref()) {
+        Some(owner) => owner == own,
+        None => can_be_made(dir.as_ref()),
+    });
     usable.or_else(|| {
         let dir = format!("{standard}/{own}");
         (owner(dir.as_ref()) == Some(own)).then(|| dir.into())
@@ -72,6 +80,11 @@ mod tests {
             runtime_dir(named(&base.path().join("new")), own, standard),
             named(&base.path().join("new")),
             "it is made"
+        );
+        assert_eq!(
+            runtime_dir(Some("/proc/nobody-makes-this".into()), own.max(1), standard),
+            own.gt(&0).then(|| named(&ours)).flatten(),
+            "after a logout, or in a container: it is named and cannot be made"
         );
         assert_eq!(
             runtime_dir(named(base.path()), stranger, standard),
