@@ -59,6 +59,7 @@ fn run(engine: &mut Engine, request: Request) -> (Vec<TokenId>, RequestStats) {
             match output {
                 Output::Tokens { token_ids, .. } => tokens.extend(token_ids),
                 Output::Finished { stats, .. } => return (tokens, stats),
+                Output::Failed { error, .. } => panic!("{error}"),
                 Output::Admitted { .. } => {}
             }
         }
