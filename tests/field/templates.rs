@@ -62,7 +62,7 @@ fn reason(status: &Status) -> String {
 
 /// A home with pairs of the target with other templates, loaded by their first requests.
 fn with_templates(templates: &[(&str, &str)]) -> Home {
-    let mut home = home();
+    let mut home = home().config(&format!("default_pair = \"{}\"", templates[0].0));
     for (name, template) in templates {
         let copy: PathBuf = home.path().join(format!("{name}.gguf"));
         let model = gguf::templated(target(), template, copy);

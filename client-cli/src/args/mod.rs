@@ -108,9 +108,10 @@ pub(crate) struct RunArgs {
     /// Prompt; several words are joined with spaces. A last word `-` stands for standard input, which follows after a blank
     /// line
     ///
-    /// Without a prompt, standard input is the prompt. With one, a pipe is left alone unless `-` or `-f -` asks for it: it
-    /// may be the input of a loop around this command, or one that never ends. A file that standard input was redirected
-    /// from is read as long as nobody else has begun to read it.
+    /// Without a prompt, standard input is the prompt. With one, `-` or `-f -` asks for it. A pipe to this command alone, such as
+    /// that of `git diff | tandem run "…"`, is read too if it holds something at once, and so is a file that it was redirected
+    /// from and that nobody has begun to read. The input of a loop around this command, and a pipe that stays open and empty,
+    /// are left alone.
     pub(crate) prompt: Vec<String>,
     /// Read the prompt from a file, `-` for standard input; it follows the words after a blank line
     #[arg(short, long, value_name = "FILE")]

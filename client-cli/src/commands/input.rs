@@ -1,15 +1,18 @@
 //! Text from arguments, files and standard input.
 //!
 //! Beside a prompt on the command line, what lies in standard input may not be meant for this command: in a loop such as
-//! `while read line; do tandem run "$line"; done` it is the loop's, and a pipe that somebody keeps open never ends. Whether
-//! anything is ready in a pipe says nothing either: in the loop it is, behind a slow producer it is not. So a pipe is read
-//! where that is asked for, and where there is no other prompt. A file that was redirected is another matter: it ends, and
-//! where it still stands at its beginning, it is nobody's loop.
+//! `while read line; do tandem run "$line"; done` it is the loop's, and a pipe that somebody keeps open never ends. So a pipe
+//! is read beside a prompt where it belongs to this command alone and holds something at once, or ends. The loop's pipe is
+//! the standard input of the shell that started this command, too; that of `git diff | tandem run "…"` is not. A file that was
+//! redirected ends; where it still stands at its beginning, it is nobody's loop.
+
+mod parent;
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::os::fd::AsFd as _;
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, SeekFrom};
@@ -18,6 +21,8 @@ use crate::failure::Failure;
 
 /// The word that stands for standard input.
 const STDIN: &str = "-";
+/// How long a command on the other side of a pipe may take to begin.
+const AT_ONCE: Duration = Duration::from_millis(200);
 /// Most that is read of a file or standard input, in bytes: several times the longest message that a daemon takes unless it is
 /// told otherwise.
 const LONGEST: u64 = 64 << 20;
@@ -48,12 +53,14 @@ impl<'a> Source<'a> {
             file => (file, asked),
         };
         let alone = words.is_empty() && file.is_none();
-        let (stdin, left) = match look() {
-            _ if asked => (true, false),
-            Stdin::Terminal => (false, false),
-            _ if alone => (true, false),
-            Stdin::UnreadFile => (file.is_none(), false),
-            Stdin::Other => (false, true),
+        let (stdin, left) = match asked {
+            true => (true, false),
+            false => match look() {
+                Stdin::Terminal => (false, false),
+                _ if alone => (true, false),
+                Stdin::Own => (file.is_none(), false),
+                Stdin::Other => (false, true),
+            },
         };
         Self {
             words,
@@ -63,20 +70,21 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Reads all of it, joined with blank lines.
-    pub(super) fn read(&self) -> Result<String, Failure> {
+    /// Reads all of it, joined with blank lines; says too whether standard input was left alone, though it may hold something.
+    pub(super) fn read(&self) -> Result<(String, bool), Failure> {
         let file = self.file.map(self::file).transpose()?;
         let stdin = self.stdin.then(standard_input).transpose()?;
-        Ok(join(self.words, [file, stdin].into_iter().flatten()))
+        let prompt = join(self.words, [file, stdin].into_iter().flatten());
+        Ok((prompt, self.left))
     }
+}
 
-    /// Says so where standard input held something that was not read.
-    pub(super) fn tell_what_was_left(&self) {
-        if self.left && is_ready() {
-            say!(
-                "tandem: standard input was not read, because there is a prompt on the command line; a last word `-` adds it"
-            );
-        }
+/// Says so where standard input was left alone and holds something.
+pub(super) fn tell_what_was_left() {
+    if holds_something() {
+        say!(
+            "tandem: standard input was not read, because there is a prompt on the command line; a last word `-` adds it"
+        );
     }
 }
 
@@ -84,9 +92,9 @@ impl<'a> Source<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stdin {
     Terminal,
-    /// A regular file that nobody has read from.
-    UnreadFile,
-    /// A pipe, a socket, a device, or a file that somebody reads.
+    /// A regular file that nobody has read from, or a pipe of this command alone that holds something or has ended.
+    Own,
+    /// A pipe that others read too or that holds nothing yet, a socket, a device, or a file that somebody reads.
     Other,
 }
 
@@ -96,24 +104,35 @@ impl Stdin {
         if stdin.is_terminal() {
             return Self::Terminal;
         }
-        let is_file = rustix::fs::fstat(&stdin)
-            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
-        let at_begin = rustix::fs::seek(&stdin, SeekFrom::Current(0)).is_ok_and(|at| at == 0);
-        match is_file && at_begin {
-            true => Self::UnreadFile,
+        let Ok(stat) = rustix::fs::fstat(&stdin) else {
+            return Self::Other;
+        };
+        let is_own = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => {
+                rustix::fs::seek(&stdin, SeekFrom::Current(0)).is_ok_and(|at| at == 0)
+            }
+            FileType::Fifo => !parent::has_as_input(&stat) && is_ready(AT_ONCE),
+            _ => false,
+        };
+        match is_own {
+            true => Self::Own,
             false => Self::Other,
         }
     }
 }
 
-/// Says whether standard input holds something right now.
-fn is_ready() -> bool {
+/// Says whether a read of standard input would not wait, at the latest after `limit`.
+fn is_ready(limit: Duration) -> bool {
     let stdin = io::stdin();
     let mut fds = [PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN)];
-    let readable = poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
-        && fds[0].revents().contains(PollFlags::IN);
-    // At the end of a file or of a device without content there is nothing, and poll calls it ready.
-    readable && rustix::io::ioctl_fionread(&stdin).is_ok_and(|bytes| bytes > 0)
+    let limit = Timespec::try_from(limit).expect("it is short");
+    poll(&mut fds, Some(&limit)).is_ok_and(|ready| ready > 0)
+}
+
+/// Says whether standard input holds something right now: at an end there is nothing, though a read would not wait.
+fn holds_something() -> bool {
+    let bytes = rustix::io::ioctl_fionread(io::stdin());
+    is_ready(Duration::ZERO) && bytes.is_ok_and(|bytes| bytes > 0)
 }
 
 /// Reads standard input to its end; `None` where it is a terminal.
@@ -201,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_is_read_where_that_is_asked_for_or_there_is_no_other_prompt() {
+    fn what_others_read_is_read_where_that_is_asked_for_or_there_is_no_other_prompt() {
         assert_eq!(reads("hi", None, Stdin::Other), (false, true));
         assert_eq!(reads("hi -", None, Stdin::Other), (true, false));
         assert_eq!(reads("hi", Some("-"), Stdin::Other), (true, false));
@@ -213,13 +232,10 @@ mod tests {
     }
 
     #[test]
-    fn a_redirected_file_is_read_unless_somebody_else_reads_it() {
-        assert_eq!(reads("hi", None, Stdin::UnreadFile), (true, false));
-        assert_eq!(
-            reads("hi", Some("notes"), Stdin::UnreadFile),
-            (false, false)
-        );
-        assert_eq!(reads("", None, Stdin::UnreadFile), (true, false));
+    fn what_is_ours_alone_is_read_beside_a_prompt() {
+        assert_eq!(reads("hi", None, Stdin::Own), (true, false));
+        assert_eq!(reads("hi", Some("notes"), Stdin::Own), (false, false));
+        assert_eq!(reads("", None, Stdin::Own), (true, false));
     }
 
     #[test]

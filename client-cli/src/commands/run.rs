@@ -1,12 +1,13 @@
 //! `tandem run`: answer one prompt.
 
+use std::cell::Cell;
 use std::io;
 use std::time::{Duration, Instant};
 
 use tandem_client::{Client, Error, Event, GenerateRequest, Message};
 use tokio::time::timeout_at;
 
-use super::input::Source;
+use super::input::{self, Source};
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -14,15 +15,16 @@ use crate::{json, startup, summary};
 
 pub(crate) async fn run(args: RunArgs) -> Result<(), Failure> {
     let begin = Instant::now();
-    let source = Source::of(&args.prompt, args.file.as_deref());
+    let left = Cell::new(false);
     let limit = args.generation.timeout;
     let work = async {
         let (words, file) = (args.prompt.clone(), args.file.clone());
         // Aside, so that a time limit or Ctrl-C does not wait for a pipe.
         let read = move || Source::of(&words, file.as_deref()).read();
-        let prompt = tokio::task::spawn_blocking(read)
+        let (prompt, was_left) = tokio::task::spawn_blocking(read)
             .await
             .map_err(|problem| Failure::io("read the prompt", io::Error::other(problem)))??;
+        left.set(was_left);
         let request = args.generation.apply(request(&args, prompt)?);
         let client = startup::client(&args.generation.target, args.generation.quiet).await?;
         let request = match limit {
@@ -36,9 +38,9 @@ pub(crate) async fn run(args: RunArgs) -> Result<(), Failure> {
         // Dropping the call cancels it.
         _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
     };
-    if done.is_ok() && !args.generation.quiet {
+    if done.is_ok() && !args.generation.quiet && left.get() {
         // Only now: what is piped in may come later than this command.
-        source.tell_what_was_left();
+        input::tell_what_was_left();
     }
     done
 }

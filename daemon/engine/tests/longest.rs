@@ -92,7 +92,9 @@ fn a_chain_is_as_long_as_asked_up_to_the_limit() {
         let mut asked = engine(true, Policy::Goodput);
         let (plain, _) = run(&mut asked, request(&prompt(), tokens, None));
         let (text, by_request) = run(&mut asked, request(&prompt(), tokens, Some(length)));
+        // What steps cost is known by then, as where requests name a length.
         let mut fixed = engine(true, Policy::Fixed(length));
+        let _plain = run(&mut fixed, request(&prompt(), tokens, None));
         let left_to_the_policy = Request {
             speculation: true,
             ..request(&prompt(), tokens, None)

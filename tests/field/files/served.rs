@@ -22,7 +22,7 @@ async fn what_a_file_says_of_its_computation_is_done_or_named() {
     let plain = small().write(at("plain.gguf"));
     let linear = scaling("linear").write(at("linear.gguf"));
     let yarn = scaling("yarn")
-        .number("llama.rope.scaling.original_context_length", 256)
+        .number("llama.rope.scaling.original_context_length", 16)
         .write(at("yarn.gguf"));
     let refused = [
         (

@@ -1,6 +1,7 @@
 //! Beside a prompt on the command line, standard input is read where that was meant, and is nobody's hang or loss otherwise.
 
 use std::fs::{self, File};
+use std::io::Write as _;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
@@ -41,6 +42,12 @@ async fn it_is_read_where_that_was_meant_and_never_waited_for_otherwise() {
         let read = prompt_tokens(&daemon, arguments, file(&notes)).await;
         assert_eq!(read, both, "{arguments:?}");
     }
+    // A pipe to this command alone: `cat notes | tandem run hi`.
+    let (pipe, mut end) = std::io::pipe().unwrap();
+    end.write_all(&fs::read(&notes).unwrap()).unwrap();
+    drop(end);
+    let read = prompt_tokens(&daemon, &["hi"], Stdio::from(pipe)).await;
+    assert_eq!(read, both, "a pipe");
     // An open pipe and an open socket, into which nobody ever writes: `sleep 99 | tandem run hi`.
     assert_eq!(prompt_tokens(&daemon, &["hi"], Stdio::piped()).await, alone);
     let (theirs, _open) = UnixStream::pair().unwrap();
@@ -90,14 +97,19 @@ async fn what_was_not_read_is_said() {
     let daemon = default_daemon().await;
     let run = |script: &str| shell(&daemon, script).spawn().unwrap();
     let note = "standard input was not read";
-    let left = ended(run(r#"echo text | "$TANDEM" run --max-tokens 1 hi"#)).await;
+    let turns = r#"do "$TANDEM" run --max-tokens 1 "$line"; done"#;
+    let left = ended(run(&format!(
+        r"printf 'a\nb\n' | while read -r line; {turns}"
+    )))
+    .await;
     assert!(
         left.status.success() && said(&left).contains(note),
         "{}",
         said(&left)
     );
     for script in [
-        r#"echo text | "$TANDEM" run --quiet --max-tokens 1 hi"#,
+        r#"echo text | "$TANDEM" run --max-tokens 1 hi"#,
+        r#"printf 'a\nb\n' | while read -r line; do "$TANDEM" run --quiet --max-tokens 1 "$line"; done"#,
         r#"echo text | "$TANDEM" run --max-tokens 1 hi -"#,
         r#""$TANDEM" run --max-tokens 1 hi </dev/null"#,
     ] {
