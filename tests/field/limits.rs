@@ -258,23 +258,24 @@ async fn errors_stay_small_however_much_is_wrong() {
     let daemon = default_daemon().await;
     let mut client = daemon.client().await;
     let long = "x".repeat(1 << 20);
-    let mut asked = Vec::new();
-    asked.push(GenerateRequest {
-        pair: long.clone(),
-        ..request("a", 1)
-    });
-    asked.push(GenerateRequest {
-        request_id: "\n".repeat(1 << 20),
-        ..request("a", 1)
-    });
-    asked.push(GenerateRequest {
-        draft_methods: vec![99; 1 << 20],
-        ..request("a", 1)
-    });
-    asked.push(GenerateRequest {
-        history: Some(long.clone()),
-        ..request("a", 1)
-    });
+    let mut asked = vec![
+        GenerateRequest {
+            pair: long.clone(),
+            ..request("a", 1)
+        },
+        GenerateRequest {
+            request_id: "\n".repeat(1 << 20),
+            ..request("a", 1)
+        },
+        GenerateRequest {
+            draft_methods: vec![99; 1 << 20],
+            ..request("a", 1)
+        },
+        GenerateRequest {
+            history: Some(long.clone()),
+            ..request("a", 1)
+        },
+    ];
     let chat = |role: &str, count| GenerateRequest {
         input: Some(Input::Chat(ChatInput {
             messages: vec![

@@ -6,11 +6,13 @@ mod drill;
 mod files;
 mod life;
 mod limits;
+#[cfg(target_os = "linux")]
 mod memory;
 mod says;
 mod templates;
 mod terminal;
 
+use serde_json::Value;
 use tandem_tests::{Daemon, Home, models};
 
 /// The command under test, which cargo has built from these sources.
@@ -25,4 +27,11 @@ fn home() -> Home {
 /// A daemon without a config file, as after installation.
 async fn default_daemon() -> Daemon {
     home().start().await
+}
+
+/// The status as scripts see it.
+fn status_json(daemon: &Daemon) -> Value {
+    let output = daemon.tandem(&["status", "--json"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
 }

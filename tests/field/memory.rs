@@ -4,16 +4,8 @@ mod limits;
 mod mapped;
 mod rest;
 
-use serde_json::Value;
 use tandem_tests::Daemon;
 use tandem_tests::proc::private_dirty_bytes;
-
-/// The status as scripts see it.
-pub(crate) fn status_json(daemon: &Daemon) -> Value {
-    let output = daemon.tandem(&["status", "--json"]).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    serde_json::from_slice(&output.stdout).unwrap()
-}
 
 /// Open descriptors of a process.
 fn descriptors(daemon: &Daemon) -> usize {

@@ -62,7 +62,7 @@ impl StoreOptions {
         let home = set("HOME").map(PathBuf::from);
         let folder = |name: &str| {
             set(name)
-                .map(|value| expand_home(&expand_variables(&value, &set), home.as_deref()))
+                .map(|value| expand_home(&expand_variables(&value, set), home.as_deref()))
                 .transpose()
         };
         let is_true = |name: &str| {

@@ -32,7 +32,7 @@ pub(super) enum Command {
     },
     Restore {
         lane: LaneId,
-        draft: LoadedDraft,
+        draft: Box<LoadedDraft>,
         done: oneshot::Sender<Restored>,
     },
     Hold(bool),
@@ -113,6 +113,7 @@ impl Worker {
     /// again meanwhile.
     pub(crate) async fn restore(&self, lane: LaneId, draft: LoadedDraft) -> Option<Restored> {
         let (done, answer) = oneshot::channel();
+        let draft = Box::new(draft);
         self.send(Command::Restore { lane, draft, done });
         answer.await.ok()
     }

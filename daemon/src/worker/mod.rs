@@ -182,7 +182,7 @@ impl EngineThread {
             Command::Restore { lane, draft, done } => {
                 if let Some(lane) = self.lanes.get_mut(&lane) {
                     self.progress.begin(What::Restore, lane.name());
-                    lane.restore(draft, done);
+                    lane.restore(*draft, done);
                 }
             }
             Command::Hold(hold) => {

@@ -5,7 +5,7 @@ use tandem_tests::grpc::{generate, request};
 use tandem_tests::models;
 
 use crate::home;
-use crate::memory::status_json;
+use crate::status_json;
 
 #[tokio::test]
 async fn what_is_not_known_of_a_pair_that_is_not_loaded_is_absent() {

@@ -107,9 +107,9 @@ pub enum GgufError {
         /// What it is: a weight, or the scale of a block that begins there.
         part: &'static str,
         /// Which output, from 0; all extents but the innermost counted through.
-        row: u64,
+        row: u32,
         /// Which input, from 0.
-        column: u64,
+        column: u32,
     },
     /// A key that the caller needs is absent.
     #[error("{} has no metadata key `{key}`: it is not a complete language model", path.display())]

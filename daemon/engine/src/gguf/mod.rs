@@ -198,7 +198,8 @@ impl Gguf {
     fn not_finite(&self, tensor: &TensorInfo, bytes: u64) -> GgufError {
         let format = tensor.format;
         let weight = bytes / format.block_bytes() as u64 * format.block_weights() as u64;
-        let columns = tensor.shape.first().map_or(1, |&n| n as u64);
+        let columns = tensor.shape.first().map_or(1, |&n| n.max(1) as u64);
+        let place = |at: u64| u32::try_from(at).unwrap_or(u32::MAX);
         GgufError::NotFinite {
             path: self.path.clone(),
             name: tensor.name.as_str().into(),
@@ -206,8 +207,8 @@ impl Gguf {
                 1 => "the weight",
                 _ => "the scale of the block",
             },
-            row: weight / columns,
-            column: weight % columns,
+            row: place(weight / columns),
+            column: place(weight % columns),
         }
     }
 

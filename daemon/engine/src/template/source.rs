@@ -17,7 +17,7 @@ pub(super) fn of_file(gguf: &Gguf) -> Result<&str, TemplateError> {
     }
     // A file may list the names of its templates, and hold each under a key of its own.
     match gguf.optional_strings("tokenizer.chat_templates")? {
-        Some(names) if names.len() > 0 => Err(TemplateError::NoDefault {
+        Some(names) if !names.is_empty() => Err(TemplateError::NoDefault {
             names: names
                 .iter()
                 .map(|name| String::from_utf8_lossy(name).into_owned())

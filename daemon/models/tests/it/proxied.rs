@@ -17,8 +17,8 @@ struct Proxy {
 
 impl Proxy {
     fn start(hub: String) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let port = listener.local_addr().expect("it is bound").port();
         let asked = Arc::new(Mutex::new(Vec::new()));
         let log = asked.clone();
         thread::spawn(move || {
@@ -32,7 +32,7 @@ impl Proxy {
     }
 
     fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+        self.asked.lock().expect("nobody panics with it").clone()
     }
 }
 
@@ -44,7 +44,9 @@ fn join(mut client: TcpStream, hub: &str, log: &Mutex<Vec<String>>) -> std::io::
     while reader.read_line(&mut line)? > 2 {
         line.clear();
     }
-    log.lock().unwrap().push(first.trim().to_owned());
+    log.lock()
+        .expect("nobody panics with it")
+        .push(first.trim().to_owned());
     let mut server = TcpStream::connect(hub)?;
     client.write_all(b"HTTP/1.1 200 Connected\r\n\r\n")?;
     let (mut back, mut answers) = (client, server.try_clone()?);

@@ -54,7 +54,7 @@ fn whole(text: &str, base: u32) -> Option<i64> {
         2 => "0b",
         8 => "0o",
         16 => "0x",
-        2..=36 => "",
+        3..=7 | 9..=15 | 17..=36 => "",
         _ => return None,
     };
     let lower = digits.to_ascii_lowercase();
