@@ -1,6 +1,6 @@
 //! Standard output and standard error: the only place that writes to them.
 //!
-//! Everything is shown as [`visible`](crate::visible) has it, whoever prints, so that new code cannot forget it. The one
+//! Everything is shown as [`visible`] has it, whoever prints, so that new code cannot forget it. The one
 //! exception is the answer itself where standard output is no terminal: a file or a program gets what the model said.
 
 use std::fmt;
@@ -50,7 +50,7 @@ impl Output {
         }
     }
 
-    /// Writes a piece of the answer: to a terminal as [`visible`](crate::visible) has it, elsewhere as it is.
+    /// Writes a piece of the answer: to a terminal as [`visible`] has it, elsewhere as it is.
     pub(crate) fn answer(&mut self, text: &str) -> Result<(), Failure> {
         if self.out.is_terminal() {
             self.text(text)
