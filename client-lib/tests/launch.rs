@@ -78,7 +78,8 @@ async fn the_wait_is_limited() {
     // It speaks at once, and goes on until the test is over.
     let launcher = shell(
         &format!(
-            "echo busy; while ! test -e '{}'; do sleep 0.05; done",
+            "echo busy; while test -d '{}' && ! test -e '{}'; do sleep 0.05; done",
+            directory.path().display(),
             over.display()
         ),
         &paths,
@@ -133,8 +134,9 @@ async fn progress_goes_from_starting_over_loading_to_serving() {
     // It goes on until the test has seen what it wants.
     let launcher = shell(
         &format!(
-            "test \"$TANDEM_SOCKET\" = '{}' && while ! test -e '{}'; do sleep 0.05; done",
+            "test \"$TANDEM_SOCKET\" = '{}' && while test -d '{}' && ! test -e '{}'; do sleep 0.05; done",
             paths.socket.display(),
+            directory.path().display(),
             over.display()
         ),
         &paths,
