@@ -105,7 +105,10 @@ async fn reloads_at_once_end_in_the_last_one() {
     let world = World::start(&usual()).await;
     let mut calls = Vec::new();
     for target in ["b", "a", "b", "a", "b"] {
-        world.configure(&format!("{COMMON}{}", pair("main", target, "none")));
+        // Whole or not at all, as editors do it: the call before reads at any time.
+        let text = format!("{COMMON}{}", pair("main", target, "none"));
+        fs::write(world.path("config.new"), text).unwrap();
+        fs::rename(world.path("config.new"), world.path("config.toml")).unwrap();
         let mut client = world.client().await;
         calls.push(tokio::spawn(async move {
             client.reload(v1::ReloadRequest {}).await
