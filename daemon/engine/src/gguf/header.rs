@@ -1,6 +1,7 @@
 //! The header: magic, version, metadata and the table of tensors.
 
 use std::collections::{HashMap, hash_map::Entry};
+use std::fmt;
 use std::fs::File;
 use std::path::Path;
 
@@ -38,13 +39,23 @@ pub(super) fn read(path: &Path, file: &File, file_bytes: u64) -> Result<Header, 
     read_version(&mut r)?;
     let tensor_count = r.u64("the tensor count")?;
     let key_count = r.u64("the metadata count")?;
-    limit(&r, key_count, KEYS_LIMIT, "the metadata count")?;
+    limit(
+        &r,
+        key_count,
+        KEYS_LIMIT,
+        format_args!("the metadata count"),
+    )?;
     r.check(
         key_count,
         LEAST_KEY_BYTES,
         &format!("metadata of {key_count} keys"),
     )?;
-    limit(&r, tensor_count, tensor::COUNT_LIMIT, "the tensor count")?;
+    limit(
+        &r,
+        tensor_count,
+        tensor::COUNT_LIMIT,
+        format_args!("the tensor count"),
+    )?;
     r.check(
         tensor_count,
         tensor::LEAST_BYTES,
@@ -102,12 +113,18 @@ fn read_version(r: &mut Reader<'_>) -> Result<(), GgufError> {
     }
 }
 
-fn limit(r: &Reader<'_>, value: u64, limit: u64, what: &str) -> Result<(), GgufError> {
+// A vocabulary has a hundred thousand strings, so that what would be said of each is put together only when it is said.
+fn limit(
+    r: &Reader<'_>,
+    value: u64,
+    limit: u64,
+    what: fmt::Arguments<'_>,
+) -> Result<(), GgufError> {
     if value <= limit {
         return Ok(());
     }
     Err(r.damaged(Damage::TooMany {
-        what: what.to_owned(),
+        what: what.to_string(),
         value,
         limit,
     }))
@@ -159,7 +176,12 @@ fn read_text(r: &mut Reader<'_>, into: &mut Vec<u8>, what: &str) -> Result<(), G
     let len = r.u64(what)?;
     // What no file of this size could hold is said to be cut short rather than too long.
     r.check(len, 1, what)?;
-    limit(r, len, TEXT_LIMIT_BYTES, &format!("the length of {what}"))?;
+    limit(
+        r,
+        len,
+        TEXT_LIMIT_BYTES,
+        format_args!("the length of {what}"),
+    )?;
     r.append(len, into, what)
 }
 
@@ -180,7 +202,7 @@ fn read_array(r: &mut Reader<'_>, what: &str) -> Result<Value, GgufError> {
                 r,
                 count,
                 TEXTS_LIMIT,
-                &format!("the number of strings of {what}"),
+                format_args!("the number of strings of {what}"),
             )?;
             let mut texts = Strings::with_capacity(room);
             for _ in 0..count {
@@ -218,7 +240,7 @@ fn skip_arrays(
         r,
         *passed,
         NESTED_LIMIT,
-        &format!("the number of arrays in {what}"),
+        format_args!("the number of arrays in {what}"),
     )?;
     for _ in 0..count {
         let kind = read_kind(r, what)?;
@@ -234,7 +256,7 @@ fn skip_arrays(
                     r,
                     inner,
                     TEXTS_LIMIT,
-                    &format!("the number of strings of {what}"),
+                    format_args!("the number of strings of {what}"),
                 )?;
                 for _ in 0..inner {
                     let len = r.u64(what)?;

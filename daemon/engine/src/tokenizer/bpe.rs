@@ -109,6 +109,7 @@ fn merges(
     vocabulary: &Vocabulary,
 ) -> Result<Vec<(String, String)>, TokenizerError> {
     let mut merges = Vec::with_capacity(lines.len());
+    let mut joined = String::new();
     for (rank, line) in lines.iter().enumerate() {
         // A few vocabularies have tokens with spaces in them, so that any space may be the one between the two.
         let line_text = std::str::from_utf8(line).unwrap_or_default();
@@ -116,10 +117,11 @@ fn merges(
             .match_indices(' ')
             .map(|(at, _)| (&line_text[..at], &line_text[at + 1..]));
         let merge = cuts.find(|(left, right)| {
-            [left, right]
+            joined.clear();
+            joined.extend([*left, *right]);
+            [left, right, joined.as_str()]
                 .iter()
-                .all(|part| vocabulary.id(part).is_some())
-                && vocabulary.id(&format!("{left}{right}")).is_some()
+                .all(|text| vocabulary.id(text).is_some())
         });
         let Some((left, right)) = merge else {
             let text = String::from_utf8_lossy(line).into_owned();
