@@ -1,5 +1,7 @@
-//! Holds a device against the CPU reference on a small random model: what it computes, and whether a row's result depends
-//! on the rows beside it. [`products`] does so for single kernels. Needs no model on the disk but the one that [`model`] writes.
+//! Holds a device against plain code on the CPU, without the instructions that this machine has beyond the least: what it
+//! computes for a small random model, and whether a row's result depends on the rows beside it. [`products`] does so for
+//! single kernels, against sums in f64. Needs no model on the disk but the one that [`model`] writes. That the plain code is
+//! right is shown by tests, which hold it against candle.
 
 use std::path::Path;
 
@@ -7,7 +9,7 @@ pub use tandem_kernels::check::{Products, products};
 pub use tandem_kernels::{Format, Isa};
 
 use crate::TokenId;
-use crate::backend::candle::CandleBackend;
+use crate::backend::cpu::CpuBackend;
 use crate::gguf::Gguf;
 use crate::hardware::Hardware;
 use crate::model::{Decoder, LanguageModel, ModelError, Row, Slot};
@@ -17,7 +19,7 @@ use crate::synthetic::TinyModel;
 /// The largest error that rounding and quantized activations explain, relative to the size of the logits.
 pub const TOLERANCE: f64 = 0.05;
 
-/// Formats that both the reference and every device compute with.
+/// Formats that every device computes with.
 pub const FORMATS: [Format; 13] = [
     Format::F32,
     Format::F16,
@@ -75,7 +77,7 @@ pub fn model(head: Format) -> Vec<u8> {
     model.gguf_with_head(head)
 }
 
-/// Runs the model at `path` on a device and by candle on the CPU.
+/// Runs the model at `path` on a device and by plain code.
 ///
 /// # Errors
 /// A device that cannot be opened or fails; a file that is no such model.
@@ -83,7 +85,7 @@ pub fn compare(device: Device, path: &Path) -> Result<Comparison, ModelError> {
     let gguf = Gguf::open(path)?;
     let hardware = Hardware::open(device)?;
     let mut tried = hardware.load(&gguf, None, CONTEXT, &mut |_| {})?;
-    let mut reference = Decoder::load(CandleBackend::cpu(), &gguf, CONTEXT, &mut |_| {})?;
+    let mut reference = Decoder::load(CpuBackend::plain(), &gguf, CONTEXT, &mut |_| {})?;
     let vocabulary = tried.config().vocabulary;
     let tokens: Vec<TokenId> = (0..ROWS)
         .map(|at| (at * 89 + 7) % vocabulary)
@@ -217,9 +219,15 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("model.gguf");
         std::fs::write(&path, model(Format::F32)).unwrap();
-        if !cfg!(feature = "metal") {
-            let error = compare(Device::Metal, &path).unwrap_err().to_string();
-            assert!(error.contains("metal"), "{error}");
+        let gpus = [
+            (Device::Metal, cfg!(feature = "metal"), "--features metal"),
+            (Device::Cuda, cfg!(feature = "cuda"), "--features cuda"),
+        ];
+        for (device, built, advice) in gpus {
+            if !built {
+                let error = compare(device, &path).unwrap_err().to_string();
+                assert!(error.contains(advice), "{error}");
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tandem_prepared::Image;
 
+#[cfg(feature = "metal")]
 use crate::backend::candle::CandleBackend;
 use crate::backend::cpu::{CpuBackend, Pool};
 #[cfg(feature = "cuda")]
@@ -27,7 +28,8 @@ pub enum Device {
 /// A device's backend, before it is tied to a model.
 pub(crate) enum Hardware {
     Cpu(CpuBackend),
-    Gpu(CandleBackend),
+    #[cfg(feature = "metal")]
+    Metal(CandleBackend),
     #[cfg(feature = "cuda")]
     Cuda(Box<CudaBackend>),
 }
@@ -37,18 +39,22 @@ impl Hardware {
     pub(crate) fn open(device: Device) -> Result<Self, BackendError> {
         match device {
             Device::Cpu(threads) => Ok(Self::Cpu(CpuBackend::on(Pool::shared(threads)))),
-            Device::Metal => CandleBackend::metal().map(Self::Gpu),
+            #[cfg(feature = "metal")]
+            Device::Metal => CandleBackend::metal().map(Self::Metal),
+            #[cfg(not(feature = "metal"))]
+            Device::Metal => Err(missing("metal")),
             #[cfg(feature = "cuda")]
             Device::Cuda => CudaBackend::new().map(|backend| Self::Cuda(Box::new(backend))),
             #[cfg(not(feature = "cuda"))]
-            Device::Cuda => CandleBackend::cuda().map(Self::Gpu),
+            Device::Cuda => Err(missing("cuda")),
         }
     }
 
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Cpu(backend) => backend.name(),
-            Self::Gpu(backend) => backend.name(),
+            #[cfg(feature = "metal")]
+            Self::Metal(backend) => backend.name(),
             #[cfg(feature = "cuda")]
             Self::Cuda(backend) => backend.name(),
         }
@@ -57,7 +63,8 @@ impl Hardware {
     pub(crate) fn batch_invariant(&self) -> bool {
         match self {
             Self::Cpu(backend) => backend.batch_invariant(),
-            Self::Gpu(backend) => backend.batch_invariant(),
+            #[cfg(feature = "metal")]
+            Self::Metal(backend) => backend.batch_invariant(),
             #[cfg(feature = "cuda")]
             Self::Cuda(backend) => backend.batch_invariant(),
         }
@@ -66,7 +73,8 @@ impl Hardware {
     pub(crate) fn cache_bytes_per_position(&self, shape: CacheShape) -> u64 {
         match self {
             Self::Cpu(backend) => backend.cache_bytes_per_position(shape),
-            Self::Gpu(backend) => backend.cache_bytes_per_position(shape),
+            #[cfg(feature = "metal")]
+            Self::Metal(backend) => backend.cache_bytes_per_position(shape),
             #[cfg(feature = "cuda")]
             Self::Cuda(backend) => backend.cache_bytes_per_position(shape),
         }
@@ -85,11 +93,25 @@ impl Hardware {
                 let backend = backend.with_prepared(gguf.path(), prepared);
                 Box::new(Decoder::load(backend, gguf, context_length, progress)?)
             }
-            Self::Gpu(backend) => Box::new(Decoder::load(backend, gguf, context_length, progress)?),
+            #[cfg(feature = "metal")]
+            Self::Metal(backend) => {
+                Box::new(Decoder::load(backend, gguf, context_length, progress)?)
+            }
             #[cfg(feature = "cuda")]
             Self::Cuda(backend) => {
                 Box::new(Decoder::load(*backend, gguf, context_length, progress)?)
             }
         })
+    }
+}
+
+/// A device whose backend was left out of this build.
+#[cfg(not(all(feature = "metal", feature = "cuda")))]
+fn missing(device: &'static str) -> BackendError {
+    BackendError::Device {
+        device,
+        reason: format!(
+            "this build has no backend for it; set engine.device = \"cpu\", or build with `--features {device}`"
+        ),
     }
 }

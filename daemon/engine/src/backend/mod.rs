@@ -1,6 +1,7 @@
 //! The seam for hardware: the dozen operations that a decoder needs, on the backend's own weights, activations and
 //! cache. A backend knows nothing of architectures, sequences' texts or speculation; it sees rows.
 
+#[cfg(feature = "candle")]
 pub mod candle;
 pub mod cpu;
 #[cfg(feature = "cuda")]
@@ -26,7 +27,7 @@ pub enum BackendError {
         /// Which operation, such as `attention`.
         operation: &'static str,
         /// The library's own account.
-        source: Box<candle_core::Error>,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The weights could not be read.
     #[error(transparent)]

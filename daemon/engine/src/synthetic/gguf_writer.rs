@@ -1,6 +1,8 @@
 //! Writes small GGUF files.
 
+#[cfg(feature = "candle")]
 use candle_core::quantized::{GgmlDType, QTensor};
+#[cfg(feature = "candle")]
 use candle_core::{Result, Tensor};
 
 const ALIGNMENT: usize = 32;
@@ -125,10 +127,11 @@ impl GgufWriter {
         self
     }
 
-    /// Adds a tensor, quantized to a format; its candle shape `[out, in]` becomes `[in, out]` in the file.
+    /// Adds a tensor, quantized by candle to a format; its candle shape `[out, in]` becomes `[in, out]` in the file.
     ///
     /// # Errors
     /// When candle cannot quantize the tensor: its last dimension must be a multiple of the format's block.
+    #[cfg(feature = "candle")]
     pub fn tensor(self, name: &str, tensor: &Tensor, format: GgmlDType) -> Result<Self> {
         let quantized = QTensor::quantize(tensor, format)?;
         let shape: Vec<u64> = tensor.dims().iter().rev().map(|&n| n as u64).collect();
@@ -186,6 +189,7 @@ fn string(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
+#[cfg(feature = "candle")]
 fn number(format: GgmlDType) -> u32 {
     match format {
         GgmlDType::F32 => 0,

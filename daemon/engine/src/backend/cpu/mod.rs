@@ -70,6 +70,14 @@ impl CpuBackend {
         Self::with(pool, Isa::detect(), tandem_kernels::isa())
     }
 
+    /// Computes on the calling thread, by code that uses no instructions which only some CPUs have: what every other way of
+    /// computing can be held against.
+    #[must_use]
+    pub fn plain() -> Self {
+        let pool = Arc::new(Pool::new(NonZeroUsize::MIN));
+        Self::with(pool, Isa::Portable, tandem_kernels::Isa::Portable)
+    }
+
     /// `isa` is for all but the products, which `kernels` names the instruction set of.
     fn with(pool: Arc<Pool>, isa: Isa, kernels: tandem_kernels::Isa) -> Self {
         Self {

@@ -174,11 +174,13 @@ fn exact_weights_give_the_logits_of_the_reference_on_every_architecture() {
         let gguf = model(architecture, GgmlDType::F32);
         let (mut reference, slot) = decoder(CandleBackend::cpu(), &gguf);
         let expected = feed(&mut reference, slot, &tokens(20));
-        let (mut ours, slot) = decoder(cpu(2), &gguf);
-        let got = feed(&mut ours, slot, &tokens(20));
-        let (error, size) = errors(&got, &expected);
-        // Keys and values are halves here and floats there: 2⁻¹² of each.
-        assert!(error < 1e-3 * size, "{architecture}: {error:e} of {size}");
+        for backend in [cpu(2), CpuBackend::plain()] {
+            let (mut ours, slot) = decoder(backend, &gguf);
+            let got = feed(&mut ours, slot, &tokens(20));
+            let (error, size) = errors(&got, &expected);
+            // Keys and values are halves here and floats there: 2⁻¹² of each.
+            assert!(error < 1e-3 * size, "{architecture}: {error:e} of {size}");
+        }
     }
 }
 
@@ -189,18 +191,21 @@ fn every_format_agrees_with_the_reference() {
         let tokens = tokens(23);
         let (mut reference, slot) = decoder(CandleBackend::cpu(), &gguf);
         let reference = feed(&mut reference, slot, &tokens);
-        let (mut single, slot) = decoder(cpu(1), &gguf);
-        let singly: Vec<Vec<f32>> = tokens
-            .iter()
-            .flat_map(|token| feed(&mut single, slot, &[*token]))
-            .collect();
-        let (error, size) = errors(&singly, &reference);
         // Both quantize activations to 8 bits, some formats in blocks of other lengths, which strays the most.
         let allowed = match format {
             GgmlDType::F32 | GgmlDType::F16 | GgmlDType::BF16 => 1e-3,
             _ => 0.05,
         };
-        assert!(error < allowed * size, "{format:?}: {error} of {size}");
+        // What a device is checked against by its user, too.
+        for backend in [cpu(1), CpuBackend::plain()] {
+            let (mut single, slot) = decoder(backend, &gguf);
+            let singly: Vec<Vec<f32>> = tokens
+                .iter()
+                .flat_map(|token| feed(&mut single, slot, &[*token]))
+                .collect();
+            let (error, size) = errors(&singly, &reference);
+            assert!(error < allowed * size, "{format:?}: {error} of {size}");
+        }
     }
 }
 
