@@ -1,7 +1,7 @@
 //! What a client sees of a running daemon: time to first token against the daemon's own reading, and tokens per second
 //! with and without speculation, interleaved, as medians over the prompts given as files.
 //!
-//! `cargo run --release -p tandem-client --example measure -- daemon/engine/tests/golden/prompts/*.txt`
+//! `cargo run --release -p tandem-client --example measure -- daemon/model/tests/golden/prompts/*.txt`
 #![expect(clippy::print_stdout, reason = "a table is its purpose")]
 
 use std::time::{Duration, Instant};

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tandem_engine::draft::ClientKey;
+use tandem_engine::ClientKey;
 
 use crate::convert::History;
 

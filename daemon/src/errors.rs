@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tandem_engine::RequestFailure;
 use tandem_engine::engine::RequestError;
-use tandem_engine::template::TemplateError;
+use tandem_model::template::TemplateError;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, FieldViolation, StatusExt};
 

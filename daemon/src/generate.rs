@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::stream;
-use tandem_engine::draft::ClientKey;
-use tandem_engine::{FinishReason, Request, RequestStats, TokenId};
+use tandem_engine::{ClientKey, FinishReason, Request, RequestStats};
+use tandem_model::TokenId;
 use tandem_proto::v1;
 use tokio_stream::Stream;
 use tonic::Status;

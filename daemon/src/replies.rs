@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tandem_engine::sampling::TokenLogprobs;
-use tandem_engine::{FinishReason, RequestStats, TokenId};
+use tandem_engine::{FinishReason, RequestStats};
+use tandem_model::TokenId;
 use tokio::sync::Notify;
 use tonic::Status;
 

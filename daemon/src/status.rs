@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tandem_engine::engine::MemoryUse;
-use tandem_engine::pair::ModelSummary;
+use tandem_model::load::ModelSummary;
 use tandem_proto::{API_VERSION, v1};
 
 use crate::convert::{

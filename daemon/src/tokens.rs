@@ -3,9 +3,9 @@
 //! What cannot fit is refused by its length alone where that tells, and else as soon as it does.
 
 use prost::Message as _;
-use tandem_engine::TokenId;
-use tandem_engine::template::{ChatMessage, TemplateError};
-use tandem_engine::tokenizer::{EncodeError, EncodeLimits, MAX_WORD_BYTES, SpecialTokens};
+use tandem_model::TokenId;
+use tandem_model::template::{ChatMessage, TemplateError};
+use tandem_model::tokenizer::{EncodeError, EncodeLimits, MAX_WORD_BYTES, SpecialTokens};
 use tandem_proto::v1;
 use tonic::Status;
 
@@ -267,7 +267,7 @@ pub(crate) fn bytes(input: &Input) -> usize {
     }
 }
 
-fn template(resident: &Resident) -> Result<&tandem_engine::template::ChatTemplate, Status> {
+fn template(resident: &Resident) -> Result<&tandem_model::template::ChatTemplate, Status> {
     let template = resident.template.as_deref();
     template.map_err(|error| errors::no_template(&resident.name, error))
 }

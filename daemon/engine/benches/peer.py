@@ -1,7 +1,7 @@
 """Our cpu backend beside llama.cpp on this machine, in turn, as ratios.
 
     pip install llama-cpp-python numpy          (builds llama.cpp for this machine)
-    cargo build --release -p tandem-engine --example steps
+    cargo build --release -p tandem-model --example steps
     python3 peer.py MODEL.gguf... [--threads 2] [--rounds 5] [--quick] [--extra-buffers] [--json OUT]
 
 For each model: decoding, steps of 1 to 16 rows with all logits (what verification needs), and a prompt of 512 tokens.

@@ -9,11 +9,11 @@ use std::error::Error;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-use tandem_engine::TokenId;
-use tandem_engine::backend::cpu::CpuBackend;
-use tandem_engine::gguf::Gguf;
-use tandem_engine::model::{Decoder, LanguageModel, Row};
-use tandem_engine::tokenizer::{SpecialTokens, Tokenizer};
+use tandem_model::TokenId;
+use tandem_model::backend::cpu::CpuBackend;
+use tandem_model::gguf::Gguf;
+use tandem_model::model::{Decoder, LanguageModel, Row};
+use tandem_model::tokenizer::{SpecialTokens, Tokenizer};
 
 /// Likeliest tokens that are told apart.
 const LEADING: usize = 4;

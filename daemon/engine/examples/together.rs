@@ -21,8 +21,9 @@ use common::{load, median, number};
 use tandem_engine::engine::{Engine, EngineOptions};
 use tandem_engine::policy::{Pipelined, Policy};
 use tandem_engine::sampling::SamplingParams;
-use tandem_engine::tokenizer::SpecialTokens;
-use tandem_engine::{Output, Request, TokenId};
+use tandem_engine::{Output, Request};
+use tandem_model::TokenId;
+use tandem_model::tokenizer::SpecialTokens;
 
 type Fallible<T> = Result<T, Box<dyn Error>>;
 

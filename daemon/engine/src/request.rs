@@ -2,16 +2,11 @@
 
 use std::time::Instant;
 
-use crate::draft::ClientKey;
+use tandem_model::TokenId;
+
 use crate::policy::{DraftKind, SpeculationStats};
 use crate::sampling::{SamplingParams, TokenLogprobs};
-
-/// Index of a token in the target's vocabulary.
-pub type TokenId = u32;
-
-/// Names one request inside an engine; never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SequenceId(pub(crate) u64);
+use crate::{ClientKey, SequenceId};
 
 /// One generation, ready to be queued.
 #[derive(Clone, Debug)]

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::detokenizer::Detokenizer;
-use crate::model::Slot;
+use tandem_model::TokenId;
+use tandem_model::detokenizer::Detokenizer;
+use tandem_model::model::Slot;
+use tandem_model::tokenizer::Tokenizer;
+
 use crate::policy::DraftState;
 use crate::sampling::Sampler;
-use crate::tokenizer::Tokenizer;
-use crate::{FinishReason, Request, RequestStats, SequenceId, TokenId};
+use crate::{FinishReason, Request, RequestStats, SequenceId};
 
 /// Tokens, text and state of one request.
 #[derive(Debug)]

@@ -15,8 +15,10 @@ mod tests;
 
 use std::sync::Arc;
 
-use crate::TokenId;
-use crate::sampling::{Distribution, LogitsRow, Sampler, Source};
+use tandem_model::TokenId;
+use tandem_model::logits::LogitsRow;
+
+use crate::sampling::{Distribution, Sampler, Source};
 
 /// One drafted token.
 #[derive(Clone, Debug)]

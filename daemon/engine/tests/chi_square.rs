@@ -9,10 +9,11 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use common::{LIMITS, default_target, encode, model_on_device, pair, prompts, run_all};
+use tandem_engine::Request;
 use tandem_engine::engine::{Engine, EngineOptions};
-use tandem_engine::model::Row;
 use tandem_engine::sampling::{Sampler, SamplingParams};
-use tandem_engine::{Request, TokenId};
+use tandem_model::TokenId;
+use tandem_model::model::Row;
 
 /// Pairs of tokens that are drawn.
 const DRAWS: usize = 20_000;

@@ -15,8 +15,9 @@ use tandem_engine::engine::{Engine, EngineOptions};
 use tandem_engine::pair::{DraftSource, LoadOptions, ModelPair, PairFiles};
 use tandem_engine::policy::{Pipelined, Policy};
 use tandem_engine::sampling::SamplingParams;
-use tandem_engine::testing::TinyModel;
-use tandem_engine::{FinishReason, Output, Request, SequenceId, TokenId};
+use tandem_engine::{FinishReason, Output, Request, SequenceId};
+use tandem_model::TokenId;
+use tandem_model::testing::TinyModel;
 
 const CONTEXT: usize = 160;
 

@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 
 use common::{LIMITS, LOAD, Ran, default_draft, default_target, encode, prompts, run_all_by};
 use tandem_engine::engine::{Engine, EngineOptions};
-use tandem_engine::pair::{Device, DraftSource, LoadOptions, ModelPair, PairFiles};
+use tandem_engine::pair::{DraftSource, LoadOptions, ModelPair, PairFiles};
 use tandem_engine::policy::{Pipelined, Policy};
 use tandem_engine::sampling::SamplingParams;
-use tandem_engine::{Request, SequenceId, TokenId};
+use tandem_engine::{Request, SequenceId};
+use tandem_model::TokenId;
+use tandem_model::hardware::Device;
 use tandem_models::{Event, ModelRef, Store};
 
 const TOKENS: usize = 40;

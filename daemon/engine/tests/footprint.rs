@@ -6,7 +6,8 @@ mod common;
 
 use tandem_engine::Request;
 use tandem_engine::engine::Engine;
-use tandem_engine::pair::{DraftSource, LoadOptions, ModelPair, PairFiles, PreparedOptions};
+use tandem_engine::pair::{DraftSource, LoadOptions, ModelPair, PairFiles};
+use tandem_model::load::PreparedOptions;
 
 fn private_dirty_bytes() -> u64 {
     let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").expect("the system says");

@@ -9,9 +9,10 @@ mod common;
 
 use common::{LIMITS, pair, run};
 use serde_json::Value;
+use tandem_engine::Request;
 use tandem_engine::engine::Engine;
-use tandem_engine::tokenizer::SpecialTokens;
-use tandem_engine::{Request, TokenId};
+use tandem_model::TokenId;
+use tandem_model::tokenizer::SpecialTokens;
 
 /// Largest gap between the two best logits at which another choice counts as a tie.
 const TIE: f64 = 0.5;
@@ -25,7 +26,8 @@ fn ids(value: &Value) -> Vec<TokenId> {
 #[test]
 fn greedy_tokens_agree_with_llama_cpp_up_to_a_tie() {
     let golden: Value =
-        serde_json::from_str(include_str!("golden/greedy-smollm2.json")).expect("JSON");
+        serde_json::from_str(include_str!("../../model/tests/golden/greedy-smollm2.json"))
+            .expect("JSON");
     let loaded = pair(false);
     let tokenizer = loaded.tokenizer().clone();
     let mut engine = Engine::new(loaded, LIMITS);

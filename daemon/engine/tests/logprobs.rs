@@ -6,10 +6,11 @@ use std::time::Instant;
 
 use common::{LIMITS, default_target, encode, model_on_device, pair, prompts};
 use tandem_engine::engine::Engine;
-use tandem_engine::model::Row;
 use tandem_engine::policy::Policy;
 use tandem_engine::sampling::{SamplingParams, TokenLogprobs};
-use tandem_engine::{Output, Request, TokenId};
+use tandem_engine::{Output, Request};
+use tandem_model::TokenId;
+use tandem_model::model::Row;
 
 fn run(engine: &mut Engine, request: Request) -> (Vec<TokenId>, Vec<TokenLogprobs>) {
     engine.submit(request).expect("a sound request");

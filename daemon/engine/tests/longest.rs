@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use tandem_engine::engine::{Engine, EngineOptions};
-use tandem_engine::pair::{Device, DraftSource, LoadOptions, ModelPair, PairFiles};
+use tandem_engine::pair::{DraftSource, LoadOptions, ModelPair, PairFiles};
 use tandem_engine::policy::{MAX_DRAFT_LENGTH, Pipelined, Policy};
-use tandem_engine::testing::TinyModel;
-use tandem_engine::{Output, Request, RequestStats, StopConditions, TokenId};
+use tandem_engine::{Output, Request, RequestStats, StopConditions};
+use tandem_model::TokenId;
+use tandem_model::hardware::Device;
+use tandem_model::testing::TinyModel;
 
 const CONTEXT: usize = 1024;
 

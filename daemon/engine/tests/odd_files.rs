@@ -10,9 +10,10 @@ use tandem_engine::engine::{Engine, EngineOptions};
 use tandem_engine::pair::{DraftSource, LoadError, LoadOptions, ModelPair, PairFiles};
 use tandem_engine::policy::DraftKind;
 use tandem_engine::sampling::SamplingParams;
-use tandem_engine::testing::tiny::VOCABULARY;
-use tandem_engine::testing::{Format, GgufWriter, Random, TinyModel};
-use tandem_engine::{FinishReason, Output, Request, RequestFailure, TokenId};
+use tandem_engine::{FinishReason, Output, Request, RequestFailure};
+use tandem_model::TokenId;
+use tandem_model::testing::tiny::VOCABULARY;
+use tandem_model::testing::{Format, GgufWriter, Random, TinyModel};
 
 const TARGET: TinyModel = TinyModel {
     architecture: "llama",
@@ -327,7 +328,7 @@ fn weights_that_are_no_numbers_are_refused_by_tensor_and_place() {
             let target = directory.path().join("target.gguf");
             std::fs::write(&target, broken(value).finish()).expect("written");
             let options = LoadOptions {
-                prepared: place.map(|directory| tandem_engine::pair::PreparedOptions {
+                prepared: place.map(|directory| tandem_model::load::PreparedOptions {
                     directory,
                     limit_bytes: 1 << 30,
                 }),

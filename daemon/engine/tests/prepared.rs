@@ -8,11 +8,10 @@ use std::path::Path;
 
 use tandem_engine::Request;
 use tandem_engine::engine::Engine;
-use tandem_engine::pair::{
-    Device, DraftSource, LoadError, LoadOptions, LoadStage, ModelPair, PairFiles, PairReport,
-    PreparedOptions, WeightSource,
-};
+use tandem_engine::pair::{DraftSource, LoadError, LoadOptions, ModelPair, PairFiles, PairReport};
 use tandem_engine::sampling::SamplingParams;
+use tandem_model::hardware::Device;
+use tandem_model::load::{FileError, LoadStage, PreparedOptions, WeightSource};
 
 /// Without prepared weights.
 const PACKED: LoadOptions = LoadOptions {
@@ -259,7 +258,7 @@ fn a_file_that_is_written_to_while_it_is_read_is_refused_and_one_that_is_replace
             std::os::unix::fs::FileExt::write_all_at(&file, &[0], bytes - 1).expect("written");
         });
         assert!(
-            matches!(&written, Err(LoadError::Changed { .. })),
+            matches!(&written, Err(LoadError::File(FileError::Changed { .. }))),
             "{prepare}: {written:?}"
         );
         let replaced = load_disturbed(prepared(), |path| {

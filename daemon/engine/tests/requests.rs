@@ -9,8 +9,9 @@ use common::{LIMITS, Ran, SMALL, run, run_all};
 use tandem_engine::engine::{Engine, EngineOptions, RequestError};
 use tandem_engine::pair::{DraftSource, LoadError, LoadOptions, ModelPair, PairFiles};
 use tandem_engine::sampling::SamplingParams;
-use tandem_engine::testing::TinyModel;
-use tandem_engine::{FinishReason, Output, Request, TokenId};
+use tandem_engine::{FinishReason, Output, Request};
+use tandem_model::TokenId;
+use tandem_model::testing::TinyModel;
 
 const TARGET: TinyModel = TinyModel {
     architecture: "llama",

@@ -6,13 +6,15 @@ use std::path::Path;
 use std::time::Instant;
 
 use common::{LIMITS, SMALL, run_all_by};
-use tandem_engine::draft::ClientKey;
+use tandem_engine::ClientKey;
 use tandem_engine::engine::{Engine, EngineOptions, RequestError};
 use tandem_engine::pair::{DraftSource, LoadError, LoadOptions, LoadedDraft};
 use tandem_engine::pair::{ModelPair, PairFiles};
 use tandem_engine::sampling::SamplingParams;
-use tandem_engine::testing::TinyModel;
-use tandem_engine::{Output, Request, TokenId};
+use tandem_engine::{Output, Request};
+use tandem_model::TokenId;
+use tandem_model::load::FileError;
+use tandem_model::testing::TinyModel;
 
 const TARGET: TinyModel = TinyModel {
     architecture: "llama",
@@ -148,7 +150,10 @@ fn a_draft_of_other_words_is_not_restored() {
         ..good.clone()
     };
     let error = ModelPair::load_draft(&bad, &LOAD, &mut |_| {}).expect_err("it is no model");
-    assert!(matches!(error, LoadError::File { role: "draft", .. }));
+    assert!(matches!(
+        error,
+        LoadError::File(FileError::File { role: "draft", .. })
+    ));
     let none = PairFiles {
         draft: DraftSource::Layer(2),
         ..good

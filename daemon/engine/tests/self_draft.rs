@@ -3,12 +3,13 @@
 mod common;
 
 use common::{LIMITS, LOAD, default_exit_adapter, default_target, encode, prompts, run, run_all};
+use tandem_engine::Request;
 use tandem_engine::engine::Engine;
-use tandem_engine::gguf::Gguf;
 use tandem_engine::pair::{DraftSource, LoadError, ModelPair, PairFiles};
 use tandem_engine::sampling::SamplingParams;
-use tandem_engine::testing::TinyModel;
-use tandem_engine::{Request, TokenId};
+use tandem_model::TokenId;
+use tandem_model::gguf::Gguf;
+use tandem_model::testing::TinyModel;
 
 const TOKENS: usize = 28;
 

@@ -9,14 +9,15 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use tandem_engine::backend::cpu::CpuBackend;
 use tandem_engine::engine::{Engine, EngineOptions};
-use tandem_engine::gguf::Gguf;
-use tandem_engine::model::{Decoder, Exit, LanguageModel, Row, Slot};
-use tandem_engine::pair::{Device, DraftSource, LoadOptions, ModelPair, PairFiles};
+use tandem_engine::pair::{DraftSource, LoadOptions, ModelPair, PairFiles};
 use tandem_engine::sampling::SamplingParams;
-use tandem_engine::testing::TinyModel;
 use tandem_engine::{Output, Request, StopConditions};
+use tandem_model::backend::cpu::CpuBackend;
+use tandem_model::gguf::Gguf;
+use tandem_model::hardware::Device;
+use tandem_model::model::{Decoder, Exit, LanguageModel, Row, Slot};
+use tandem_model::testing::TinyModel;
 
 /// The system's allocator, which counts.
 struct Counting;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tandem_engine::pair::{LoadProgress, LoadStage};
+use tandem_model::load::{LoadProgress, LoadStage};
 use tandem_proto::v1;
 
 use crate::config::KeepAlive;

@@ -4,8 +4,8 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-use tandem_engine::check::{Comparison, FORMATS, Format, TOLERANCE, compare, model};
-use tandem_engine::pair::Device;
+use tandem_model::check::{Comparison, FORMATS, Format, TOLERANCE, compare, model};
+use tandem_model::hardware::Device;
 
 use super::{Finding, Mark, error, of};
 use crate::config::DeviceChoice;

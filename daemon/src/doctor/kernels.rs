@@ -1,6 +1,6 @@
 //! The CPU kernels of every instruction set that this machine has.
 
-use tandem_engine::check::{Format, Isa, Products, products};
+use tandem_model::check::{Format, Isa, Products, products};
 
 use super::{Finding, of};
 

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use tandem_engine::check::Isa;
+use tandem_model::check::Isa;
 
 use super::{Finding, bandwidth, error, of};
 use crate::config::format_bytes;

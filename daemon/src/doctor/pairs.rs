@@ -1,7 +1,8 @@
 //! Each configured pair, by the headers of its files: whether they are here, sound, fit each other and the budget. The
 //! same look decides whether a reload takes effect.
 
-use tandem_engine::pair::{ModelSummary, PairReport};
+use tandem_engine::pair::PairReport;
+use tandem_model::load::ModelSummary;
 
 use super::configuration::SECTION;
 use super::{Finding, error, of};
@@ -101,7 +102,7 @@ fn together(sizes: &[Size], budget: u64) -> Finding {
 mod tests {
     use std::num::NonZeroUsize;
 
-    use tandem_engine::testing::TinyModel;
+    use tandem_model::testing::TinyModel;
     use tandem_models::{Store, StoreOptions};
 
     use super::super::Mark;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use tandem_engine::pair::LoadError;
+use tandem_model::load::FileError;
 use tandem_models::{ModelError, ModelRef};
 
 use crate::residency::TooLarge;
@@ -49,7 +50,7 @@ impl LoadFailure {
             | Self::Pressure => true,
             Self::Load(error) => matches!(
                 **error,
-                LoadError::Unmapped { .. } | LoadError::Changed { .. }
+                LoadError::File(FileError::Unmapped { .. } | FileError::Changed { .. })
             ),
             Self::Locate { .. } | Self::Replaced { .. } | Self::Panic => false,
         }

@@ -15,11 +15,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tandem_engine::engine::{Engine, EngineOptions};
-use tandem_engine::pair::{
-    Device, LoadOptions, LoadProgress, LoadedDraft, ModelPair, PairFiles, PairReport,
-    PreparedOptions, WeightSource,
-};
-use tandem_engine::template::{ChatTemplate, TemplateError};
+use tandem_engine::pair::{LoadOptions, LoadedDraft, ModelPair, PairFiles, PairReport};
+use tandem_model::hardware::Device;
+use tandem_model::load::{LoadProgress, PreparedOptions, WeightSource};
+use tandem_model::template::{ChatTemplate, TemplateError};
 use tandem_models::Store;
 
 use crate::config::{DeviceChoice, DraftConfig, format_bytes};

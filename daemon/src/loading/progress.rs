@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tandem_engine::pair::{LoadProgress, LoadStage};
+use tandem_model::load::{LoadProgress, LoadStage};
 use tandem_proto::v1::watch_response::Event;
 
 use crate::config::format_bytes;

@@ -1,7 +1,8 @@
 //! Whether a pair is what its files hold now: they may have been replaced behind their names, and names may have come to
 //! mean other files.
 
-use tandem_engine::pair::{DraftSource, ModelSummary, PairReport};
+use tandem_engine::pair::{DraftSource, PairReport};
+use tandem_model::load::ModelSummary;
 use tandem_prepared::{Store, StoreError, content_of};
 
 use super::{LoadFailure, Loader};

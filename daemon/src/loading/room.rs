@@ -1,7 +1,8 @@
 //! Room within the limits that the system sets this process (`ulimit -v`, `ulimit -d`). A program that meets such a limit in
 //! the midst of some small thing is ended, so what takes much looks first whether it leaves enough for everything else.
 
-use tandem_engine::pair::{LoadOptions, LoadProgress, ModelPair, PairFiles};
+use tandem_engine::pair::{LoadOptions, ModelPair, PairFiles};
+use tandem_model::load::LoadProgress;
 
 use super::{LoadFailure, Loader, Read, load, size};
 use crate::platform;

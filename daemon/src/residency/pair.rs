@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use tandem_engine::pair::LoadProgress;
+use tandem_model::load::LoadProgress;
 use tokio::sync::watch;
 
 use super::activity::Activity;

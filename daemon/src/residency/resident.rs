@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use tandem_engine::engine::MemoryUse;
 use tandem_engine::pair::PairReport;
 use tandem_engine::policy::{SpeculationStats, StepCost};
-use tandem_engine::template::{ChatTemplate, TemplateError};
-use tandem_engine::tokenizer::Tokenizer;
+use tandem_model::template::{ChatTemplate, TemplateError};
+use tandem_model::tokenizer::Tokenizer;
 use tokio::sync::watch;
 
 use super::activity::Active;

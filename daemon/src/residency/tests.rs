@@ -21,7 +21,7 @@ fn pair() -> Arc<Pair> {
 fn resident(lane: u64) -> Arc<Resident> {
     use std::sync::OnceLock;
     static PARTS: OnceLock<(
-        Arc<tandem_engine::tokenizer::Tokenizer>,
+        Arc<tandem_model::tokenizer::Tokenizer>,
         tandem_engine::pair::PairReport,
     )> = OnceLock::new();
     let (tokenizer, report) = PARTS.get_or_init(|| {
@@ -30,7 +30,7 @@ fn resident(lane: u64) -> Arc<Resident> {
     });
     let parts = Parts {
         tokenizer: Arc::clone(tokenizer),
-        template: Err(Arc::new(tandem_engine::template::TemplateError::Missing)),
+        template: Err(Arc::new(tandem_model::template::TemplateError::Missing)),
         report: report.clone(),
         size: Size::default(),
         draft: DraftPlace::None,

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use tandem_engine::engine::{RequestError, StepError};
-use tandem_engine::pair::WeightsDamage;
+use tandem_model::load::WeightsDamage;
 use tonic::Status;
 
 use crate::errors;

@@ -3,9 +3,10 @@
 use std::num::NonZeroUsize;
 
 use tandem_engine::engine::{Engine, EngineOptions};
-use tandem_engine::pair::{Device, DraftSource, LoadOptions, ModelPair, PairFiles};
-use tandem_engine::testing::TinyModel;
-pub(super) use tandem_engine::testing::tiny::VOCABULARY;
+use tandem_engine::pair::{DraftSource, LoadOptions, ModelPair, PairFiles};
+use tandem_model::hardware::Device;
+use tandem_model::testing::TinyModel;
+pub(super) use tandem_model::testing::tiny::VOCABULARY;
 
 /// Most tokens of prompt and output together.
 pub(crate) const CONTEXT: usize = 2048;

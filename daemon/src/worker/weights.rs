@@ -1,6 +1,7 @@
 //! The mapped files that an engine computes with: somebody may cut them, write to them, or their disk may fail.
 
-use tandem_engine::pair::{MappedWeights, ModelSummary, PairReport, WeightsDamage};
+use tandem_engine::pair::PairReport;
+use tandem_model::load::{MappedWeights, ModelSummary, WeightsDamage};
 
 use super::loss::Loss;
 

@@ -7,7 +7,7 @@ use tandem_daemon::config::Config;
 use tandem_daemon::listener::Listener;
 use tandem_daemon::platform::FakePlatform;
 use tandem_daemon::{ConfigSource, Notifier, RunError, Setup, Signal, run};
-use tandem_engine::testing::TinyModel;
+use tandem_model::testing::TinyModel;
 use tandem_models::Store;
 use tandem_proto::v1;
 use tandem_proto::v1::tandem_service_client::TandemServiceClient;

@@ -3,11 +3,11 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
-use tandem_engine::gguf::Gguf;
-use tandem_engine::model::ModelConfig;
-use tandem_engine::template::ChatTemplate;
-use tandem_engine::testing::{GgufWriter, TinyModel, byte_tokenizer};
 use tandem_fuzz::{TIMES, Target, check};
+use tandem_model::gguf::Gguf;
+use tandem_model::model::ModelConfig;
+use tandem_model::template::ChatTemplate;
+use tandem_model::testing::{GgufWriter, TinyModel, byte_tokenizer};
 
 use crate::chain;
 

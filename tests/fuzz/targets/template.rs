@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use tandem_engine::template::{ChatMessage, ChatTemplate};
-use tandem_engine::testing::{byte_tokenizer, open};
-use tandem_engine::tokenizer::{EncodeLimits, Tokenizer};
 use tandem_fuzz::{Source, Target, check};
+use tandem_model::template::{ChatMessage, ChatTemplate};
+use tandem_model::testing::{byte_tokenizer, open};
+use tandem_model::tokenizer::{EncodeLimits, Tokenizer};
 
 use crate::chain;
 
@@ -106,7 +106,7 @@ fn chat_templates() {
     };
     check(&target, |input| {
         let (template, messages) = parts(input);
-        let clock: tandem_engine::template::Clock = Arc::new(|pattern| pattern.replace('%', ""));
+        let clock: tandem_model::template::Clock = Arc::new(|pattern| pattern.replace('%', ""));
         let template = match ChatTemplate::new(&template, Some(clock)) {
             Ok(template) => template,
             Err(error) => return chain(&error),

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use tandem_engine::detokenizer::Detokenizer;
-use tandem_engine::testing::{GgufWriter, open};
-use tandem_engine::tokenizer::{SpecialTokens, Tokenizer};
 use tandem_fuzz::{Source, TIMES, Target, check};
+use tandem_model::detokenizer::Detokenizer;
+use tandem_model::testing::{GgufWriter, open};
+use tandem_model::tokenizer::{SpecialTokens, Tokenizer};
 
 use crate::chain;
 

@@ -7,8 +7,9 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use tandem_engine::engine::{Engine, EngineOptions};
-use tandem_engine::gguf::Gguf;
-use tandem_engine::pair::{Device, DraftSource, LoadOptions, ModelPair, PairFiles};
+use tandem_engine::pair::{DraftSource, LoadOptions, ModelPair, PairFiles};
+use tandem_model::gguf::Gguf;
+use tandem_model::hardware::Device;
 
 /// The number that a variable names, or another where it is not set.
 pub(crate) fn number<T: FromStr>(name: &str, otherwise: T) -> Result<T, Box<dyn Error>> {

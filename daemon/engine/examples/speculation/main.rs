@@ -31,8 +31,9 @@ use method::{METHODS, Method, method};
 use tandem_engine::engine::{Engine, EngineOptions};
 use tandem_engine::policy::{Pipelined, Policy};
 use tandem_engine::sampling::SamplingParams;
-use tandem_engine::tokenizer::SpecialTokens;
-use tandem_engine::{Output, Request, RequestStats, TokenId};
+use tandem_engine::{Output, Request, RequestStats};
+use tandem_model::TokenId;
+use tandem_model::tokenizer::SpecialTokens;
 
 /// One run.
 struct Run {

@@ -1,8 +1,8 @@
 //! Which layer to leave the target after, where no adapter says it: measured on a text.
 
-use crate::TokenId;
-use crate::backend::Logits;
-use crate::model::{Exit, LanguageModel, ModelError, Row, Slot};
+use tandem_model::TokenId;
+use tandem_model::backend::Logits;
+use tandem_model::model::{Exit, LanguageModel, ModelError, Row, Slot};
 
 /// Longest draft that an exit is judged by.
 const LONGEST: i32 = 8;

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::sampling::{Distribution, LogitsRow};
+use tandem_model::logits::LogitsRow;
+
+use crate::sampling::Distribution;
 
 /// Vocabulary-wide distributions, of which those that no draft holds any more are free.
 #[derive(Debug, Default)]

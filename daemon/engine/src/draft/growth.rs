@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
+use tandem_model::TokenId;
+use tandem_model::backend::{BackendError, Logits};
+use tandem_model::logits::{LEADING, Leading, LogitsRow};
+use tandem_model::model::{Row, Slot};
+
 use super::DraftRequest;
 use super::distributions::Distributions;
 use super::model::Foreseen;
 use super::proposal::Origin;
-use crate::TokenId;
-use crate::backend::{BackendError, Logits};
-use crate::model::{Row, Slot};
 use crate::policy::{DraftKind, Evidence, StepPlan};
-use crate::sampling::{Distribution, LEADING, Leading, LogitsRow};
+use crate::sampling::Distribution;
 
 /// A place whose continuation the next forward tells.
 #[derive(Clone, Copy, Debug)]

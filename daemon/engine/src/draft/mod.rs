@@ -15,16 +15,18 @@ mod self_draft;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
+use tandem_model::TokenId;
+use tandem_model::model::{LanguageModel, ModelError, Rehearsal, Slot};
+
 pub use agreement::{ExitEstimate, choose_exit, measure_exits};
-pub use lookup::{ClientKey, LookupDrafter};
+pub use lookup::LookupDrafter;
 pub use model::ModelDrafter;
 pub use proposal::{Origin, Proposal};
 pub use self_draft::SelfDrafter;
 
-use crate::model::{LanguageModel, ModelError, Rehearsal, Slot};
 use crate::policy::{CatchUp, DraftKind, StepPlan};
 use crate::sampling::Sampler;
-use crate::{SequenceId, TokenId};
+use crate::{ClientKey, SequenceId};
 
 /// What a drafter may see of a sequence it serves, and the tree it adds to.
 #[derive(Debug)]

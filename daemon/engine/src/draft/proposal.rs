@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::TokenId;
+use tandem_model::TokenId;
+
 use crate::policy::{DraftKind, Evidence, NodeOutcome};
 use crate::sampling::Distribution;
 use crate::verify::Draft;

@@ -1,10 +1,11 @@
 //! The target's own first layers as drafter.
 
+use tandem_model::model::{Exit, ExitAdapterInfo, LanguageModel, ModelError, Row};
+
 use super::distributions::Distributions;
 use super::growth::{Open, expand_all, next_round};
 use super::{DraftRequest, Drafter, Drafting};
 use crate::SequenceId;
-use crate::model::{Exit, ExitAdapterInfo, LanguageModel, ModelError, Row};
 use crate::policy::{CatchUp, DraftKind};
 
 /// Drafts by leaving the target early. What it computes is the target's own: keys and values lie in the target's cache,

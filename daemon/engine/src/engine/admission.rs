@@ -1,7 +1,8 @@
 //! Which requests may run: checks at the door, and the cache budget.
 
+use tandem_model::model::ModelError;
+
 use super::{Engine, RequestError};
-use crate::model::ModelError;
 use crate::sequence::Sequence;
 use crate::{Output, Request};
 

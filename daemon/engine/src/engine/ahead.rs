@@ -3,10 +3,11 @@
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tandem_model::backend::Logits;
+use tandem_model::model::{LanguageModel, ModelError};
+
 use super::step::Step;
-use crate::backend::Logits;
 use crate::draft::{Drafter, Expected};
-use crate::model::{LanguageModel, ModelError};
 use crate::policy::DraftKind;
 use crate::sequence::Sequence;
 

@@ -2,10 +2,11 @@
 
 use std::time::Instant;
 
+use tandem_model::model::ModelError;
+
 use super::Engine;
 use super::step::{Share, Step, slot};
 use crate::draft::{DraftRequest, Drafting};
-use crate::model::ModelError;
 use crate::policy::{Batch, Candidate, DraftKind, DraftTime, Policy};
 use crate::sequence::Sequence;
 

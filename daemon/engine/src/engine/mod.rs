@@ -10,21 +10,23 @@ mod residency;
 mod settle;
 mod step;
 
+use tandem_model::TokenId;
+use tandem_model::model::{LanguageModel, ModelError};
+use tandem_model::tokenizer::Tokenizer;
+
 pub use residency::{CacheClaims, ShedDraft};
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::draft::{Drafter, LookupDrafter};
-use crate::model::{LanguageModel, ModelError};
 use crate::pair::ModelPair;
 use crate::policy::{
     Controller, Pipelined, Policy, Protection, SpeculationStats, StepCost, StepReport,
 };
 use crate::sampling::InvalidParam;
 use crate::sequence::Sequence;
-use crate::tokenizer::Tokenizer;
-use crate::{Request, SequenceId, TokenId};
+use crate::{Request, SequenceId};
 
 /// Limits of one engine.
 #[derive(Clone, Copy, Debug)]

@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use tandem_model::model::{ModelError, Rehearsal};
+
 use super::Engine;
-use crate::model::{ModelError, Rehearsal};
 
 /// Most rows of a step: as many as trees have where rows are cheap.
 const STEP_ROWS: usize = 17;

@@ -1,9 +1,10 @@
 //! What becomes of a step: tokens are committed, what was rejected is rolled back.
 
+use tandem_model::model::ModelError;
+
 use super::Engine;
 use super::step::{Share, slot};
 use crate::Output;
-use crate::model::ModelError;
 use crate::sequence::Sequence;
 
 impl Engine {

@@ -2,14 +2,17 @@
 
 use std::time::Instant;
 
+use tandem_model::TokenId;
+use tandem_model::logits::LogitsRow;
+use tandem_model::model::{ModelError, Row, Slot};
+
 use super::{Engine, StepError, ahead};
 use crate::draft::Proposal;
-use crate::model::{ModelError, Row, Slot};
 use crate::policy::{DraftTime, NodeOutcome, StepPlan};
-use crate::sampling::{LogitsRow, MAX_TOP_LOGPROBS, TokenLogprobs};
+use crate::sampling::{MAX_TOP_LOGPROBS, TokenLogprobs};
 use crate::sequence::Sequence;
 use crate::verify::{Draft, Verdict, verify};
-use crate::{FinishReason, Output, RequestFailure, TokenId};
+use crate::{FinishReason, Output, RequestFailure};
 
 /// One sequence's part of a step.
 #[derive(Debug)]

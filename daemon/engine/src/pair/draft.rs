@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use super::exit::ExitHeader;
-use super::header::Header;
-use super::{DraftSource, Inspected, LoadError, LoadOptions, LoadProgress, ModelPair, PairFiles};
-use super::{ModelSummary, PairReport, inspect};
+use tandem_model::hardware::Hardware;
+use tandem_model::load::{ExitFile, FileError, LoadProgress, ModelFile, ModelSummary};
+use tandem_model::model::{Exit, LanguageModel};
+
+use super::{
+    DraftSource, Inspected, LoadError, LoadOptions, ModelPair, PairFiles, PairReport, inspect,
+};
 use crate::draft::{Drafter, ModelDrafter, SelfDrafter};
-use crate::hardware::Hardware;
-use crate::model::{Exit, LanguageModel};
 
 /// A draft that was loaded apart from its target.
 pub struct LoadedDraft {
@@ -20,7 +21,7 @@ enum Draft {
     Model(Box<dyn Drafter>),
     /// Read when it is attached: it is small.
     Adapter {
-        header: Box<ExitHeader>,
+        header: Box<ExitFile>,
         target: PathBuf,
     },
 }
@@ -72,28 +73,34 @@ pub(super) fn own(
 ) -> Result<Box<dyn Drafter>, LoadError> {
     match SelfDrafter::new(target, exit) {
         Ok(drafter) => Ok(Box::new(drafter)),
-        Err(source) => Err(LoadError::Model {
+        Err(source) => Err(FileError::Model {
             role: "target",
             path,
             source,
-        }),
+        }
+        .into()),
     }
 }
 
 /// A drafter by a model of its own.
 pub(super) fn model(
-    header: Header,
+    header: ModelFile,
     options: &LoadOptions,
     target_vocabulary: usize,
     report: &mut PairReport,
     progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<Box<dyn Drafter>, LoadError> {
     let hardware = Hardware::open(options.draft_device.unwrap_or(options.device))?;
-    let model = header.load("draft", hardware, options, report, progress)?;
-    let summary = report.draft.as_ref();
-    let bytes = summary.map_or(0, |summary| summary.weight_bytes);
-    let mapped = summary.map_or(0, |summary| summary.mapped_bytes);
-    let drafter = ModelDrafter::new(model, bytes, options.max_step_rows);
+    let loaded = header.load(
+        "draft",
+        hardware,
+        options.model(report.context_length),
+        progress,
+    )?;
+    let (bytes, mapped) = (loaded.summary.weight_bytes, loaded.summary.mapped_bytes);
+    report.warnings.extend(loaded.warning);
+    report.draft = Some(loaded.summary);
+    let drafter = ModelDrafter::new(loaded.model, bytes, options.max_step_rows);
     let drafter = drafter.for_vocabulary(target_vocabulary);
     Ok(Box::new(drafter.with_mapped(mapped)))
 }

@@ -4,8 +4,9 @@ use std::num::NonZeroUsize;
 use std::os::unix::fs::FileExt as _;
 use std::time::{Duration, Instant};
 
+use tandem_model::testing::{Random, TinyModel, open};
+
 use super::{Device, DraftSource, LoadOptions, ModelPair, PairFiles};
-use crate::testing::{Random, TinyModel, open};
 
 /// Headers that are tried of each architecture, unless `TANDEM_HOSTILE_TRIES` asks for more.
 fn tries() -> usize {

@@ -3,29 +3,26 @@
 mod draft;
 mod error;
 mod exit;
-mod header;
 #[cfg(test)]
 mod hostile;
-mod prepare;
 mod report;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::draft::Drafter;
-use crate::hardware::Hardware;
-use crate::model::{LanguageModel, check_layers};
-use crate::template::{ChatTemplate, TemplateError};
-use crate::tokenizer::Tokenizer;
+use tandem_model::hardware::{Device, Hardware};
+use tandem_model::load::{
+    ExitFile, FileError, LoadProgress, ModelFile, ModelOptions, PreparedOptions,
+};
+use tandem_model::model::{LanguageModel, check_layers};
+use tandem_model::template::{ChatTemplate, TemplateError};
+use tandem_model::tokenizer::Tokenizer;
 
-pub use crate::hardware::Device;
+use crate::draft::Drafter;
+
 pub use draft::LoadedDraft;
 pub use error::LoadError;
-use exit::ExitHeader;
-use header::Header;
-pub use prepare::PreparedOptions;
-pub use report::{LoadProgress, LoadStage, ModelSummary, PairReport, WeightSource};
-pub use tandem_prepared::{Damage as WeightsDamage, MappedWeights};
+pub use report::PairReport;
 
 /// Parameters of the target per parameter of the draft that tend to pay.
 const USUAL_RATIO: std::ops::RangeInclusive<f64> = 15.0..=25.0;
@@ -72,6 +69,17 @@ pub struct LoadOptions {
     pub prepared: Option<PreparedOptions>,
 }
 
+impl LoadOptions {
+    /// For one of the models.
+    fn model(&self, context_length: usize) -> ModelOptions<'_> {
+        ModelOptions {
+            device: self.device,
+            prepared: self.prepared.as_ref(),
+            context_length,
+        }
+    }
+}
+
 /// A loaded target and its draft.
 pub struct ModelPair {
     parts: PairParts,
@@ -100,9 +108,9 @@ impl std::fmt::Debug for ModelPair {
 
 /// Both headers and what follows from them.
 struct Inspected {
-    target: Header,
-    draft: Option<Header>,
-    adapter: Option<ExitHeader>,
+    target: ModelFile,
+    draft: Option<ModelFile>,
+    adapter: Option<ExitFile>,
     template: Result<Arc<ChatTemplate>, Arc<TemplateError>>,
     /// The target's.
     hardware: Hardware,
@@ -110,18 +118,18 @@ struct Inspected {
 }
 
 fn inspect(files: &PairFiles, options: &LoadOptions) -> Result<Inspected, LoadError> {
-    let target = Header::read("target", &files.target)?;
+    let target = ModelFile::read("target", &files.target)?;
     let (mut draft, mut adapter, mut exit_layer) = (None, None, None);
     match &files.draft {
         DraftSource::None | DraftSource::MeasuredLayer => {}
-        DraftSource::Model(path) => draft = Some(Header::read("draft", path)?),
+        DraftSource::Model(path) => draft = Some(ModelFile::read("draft", path)?),
         DraftSource::Adapter(path) => {
-            let header = ExitHeader::read(path, &target.config)?;
-            exit_layer = Some(header.config.layers);
+            let header = ExitFile::read(path, &target.config)?;
+            exit_layer = Some(header.layers());
             adapter = Some(header);
         }
         DraftSource::Layer(layers) => {
-            check_layers(*layers, target.config.layers).map_err(|source| LoadError::Model {
+            check_layers(*layers, target.config.layers).map_err(|source| FileError::Model {
                 role: "target",
                 path: files.target.clone(),
                 source,
@@ -176,11 +184,11 @@ fn inspect(files: &PairFiles, options: &LoadOptions) -> Result<Inspected, LoadEr
 
     let headers = || std::iter::once(&target).chain(&draft);
     let adapters = || adapter.iter();
-    let weights = headers().map(Header::weight_bytes).sum::<u64>()
-        + adapters().map(ExitHeader::weight_bytes).sum::<u64>();
+    let weights = headers().map(ModelFile::weight_bytes).sum::<u64>()
+        + adapters().map(ExitFile::weight_bytes).sum::<u64>();
     let shapes = headers().map(|header| header.config.cache_shape());
     let position: u64 = shapes
-        .chain(adapters().map(|adapter| adapter.config.block.cache_shape()))
+        .chain(adapters().map(|adapter| adapter.cache_shape()))
         .map(|shape| hardware.cache_bytes_per_position(shape))
         .sum();
     let cache = position.saturating_mul(context_length as u64);
@@ -198,7 +206,7 @@ fn inspect(files: &PairFiles, options: &LoadOptions) -> Result<Inspected, LoadEr
         target: target.summary(),
         draft: match &adapter {
             Some(adapter) => Some(adapter.summary()),
-            None => draft.as_ref().map(Header::summary),
+            None => draft.as_ref().map(ModelFile::summary),
         },
         exit_layer,
         context_length,
@@ -258,7 +266,10 @@ impl ModelPair {
             }
             None => None,
         };
-        let mut target = target.load("target", hardware, options, &mut report, progress)?;
+        let loaded = target.load("target", hardware, options.model(context_length), progress)?;
+        report.warnings.extend(loaded.warning);
+        report.target = loaded.summary;
+        let mut target = loaded.model;
         let exit = match adapter {
             Some(adapter) => Some(adapter.attach(&mut *target, progress)?),
             None => exit::layer(files, &mut *target, &tokenizer, &mut report)?,

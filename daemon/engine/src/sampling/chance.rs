@@ -2,9 +2,10 @@
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use tandem_model::TokenId;
+use tandem_model::math;
 
-use super::{Distribution, math};
-use crate::TokenId;
+use super::Distribution;
 
 /// What rejection sampling asks of randomness. Tests implement it by walking through every outcome.
 pub(crate) trait Chance {

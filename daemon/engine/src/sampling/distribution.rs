@@ -1,7 +1,7 @@
 //! A distribution over the vocabulary, as weights and their sum.
 
-use super::math;
-use crate::TokenId;
+use tandem_model::TokenId;
+use tandem_model::math;
 
 /// A distribution over the vocabulary after all transforms; probabilities sum to 1.
 ///

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use tandem_model::TokenId;
+
 use super::SamplingParams;
-use crate::TokenId;
 
 /// How often each token occurred in one sequence.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! How likely the target found what was chosen.
 
-use crate::TokenId;
+use tandem_model::TokenId;
 
 /// Most likeliest tokens that can be asked for beside the chosen one.
 pub const MAX_TOP_LOGPROBS: usize = 20;

@@ -9,9 +9,11 @@
 #[cfg(test)]
 mod tests;
 
-use super::wide::wide;
-use super::{Distribution, math};
-use crate::TokenId;
+use tandem_model::TokenId;
+use tandem_model::wide;
+
+use super::Distribution;
+use super::ln::neg_ln_one_minus;
 
 /// Odd, without visible pattern in its bits: 2⁶⁴ divided by the golden ratio.
 const STRIDE: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -131,7 +133,7 @@ impl Race<'_> {
         if weight <= 0.0 || self.is_late(w, weight) {
             return;
         }
-        let time = math::neg_ln_one_minus(w) / weight;
+        let time = neg_ln_one_minus(w) / weight;
         // Strictly less: on equal times the lower id stays ahead.
         let room = self.arrived < self.leaders.len();
         if room || time < self.limit {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::TokenId;
+use tandem_model::TokenId;
 
 /// How the next token is chosen. Order: repetition, presence and frequency penalties, logit bias, temperature, top-k,
 /// top-p, min-p. Target and draft see the same transforms; without that, verification is not exact.

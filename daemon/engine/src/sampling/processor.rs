@@ -1,8 +1,11 @@
 //! From logits to the distribution a token is drawn from.
 
+use tandem_model::TokenId;
+use tandem_model::logits::LogitsRow;
+use tandem_model::math;
+
 use super::history::History;
-use super::{Distribution, LogitsRow, SamplingParams, math, truncate};
-use crate::TokenId;
+use super::{Distribution, SamplingParams, truncate};
 
 /// The transforms of one sequence and the history they look at.
 ///

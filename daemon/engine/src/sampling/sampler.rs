@@ -1,10 +1,12 @@
 //! The state of one sequence that choosing its tokens needs.
 
+use tandem_model::TokenId;
+use tandem_model::logits::LogitsRow;
+
 use super::chance::{self, Chance, Generator};
 use super::noise::Noise;
 use super::processor::Processor;
-use super::{Distribution, LogitsRow, SamplingParams};
-use crate::TokenId;
+use super::{Distribution, SamplingParams};
 
 /// Chooses the tokens of one sequence: its transforms, its history and its randomness.
 #[derive(Debug)]

@@ -1,14 +1,15 @@
 //! The transforms against hand-computed cases and naive versions; the arithmetic against the standard library.
 
-mod arithmetic;
 mod draws;
 mod hostile;
 mod params;
 mod penalties;
+mod rows;
 mod truncation;
 
+use tandem_model::TokenId;
+
 use super::{Distribution, Sampler, SamplingParams};
-use crate::TokenId;
 
 /// Draws at temperature 1 from everything.
 fn plain() -> SamplingParams {

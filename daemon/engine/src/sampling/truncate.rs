@@ -3,9 +3,10 @@
 //! Candidates are ordered by a 64-bit key: value descending, then id ascending, so ties have one outcome. Selection is
 //! by quickselect over few candidates; the vocabulary itself is only scanned.
 
-use super::wide::wide;
-use super::{Distribution, math};
-use crate::TokenId;
+use tandem_model::TokenId;
+use tandem_model::{math, wide};
+
+use super::Distribution;
 
 /// Orders like (value descending, id ascending); both zeros count as equal.
 fn key(value: f32, token: TokenId) -> u64 {

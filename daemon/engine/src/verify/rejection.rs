@@ -1,8 +1,11 @@
 //! Rejection sampling at one position: accept a child, or draw from what the rejected ones leave over.
 
+use tandem_model::TokenId;
+use tandem_model::logits::LogitsRow;
+use tandem_model::math;
+
 use super::{Choice, Draft, DraftNode};
-use crate::TokenId;
-use crate::sampling::{Chance, Distribution, LogitsRow, Processor, sum};
+use crate::sampling::{Chance, Distribution, Processor};
 
 /// The target's transforms, and memory to reuse.
 pub(super) struct Chooser<'a> {
@@ -143,7 +146,7 @@ impl Residual<'_> {
                 }
             }
         }
-        let rest = sum(self.weights);
+        let rest = math::sum(self.weights);
         // Nothing left: p equals q up to rounding, and the rejection itself was a rounding. Then p is as good.
         self.total = (rest > 0.0).then_some(rest);
     }

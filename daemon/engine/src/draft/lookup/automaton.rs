@@ -1,7 +1,8 @@
 //! A suffix automaton that grows with its text: every substring is a path from the root.
 
+use tandem_model::TokenId;
+
 use super::edges::{Edges, NONE};
-use crate::TokenId;
 
 /// The state of the empty string.
 const ROOT: u32 = 0;

@@ -3,11 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::{ClientKey, Guess, History, Lookup, MAX_BYTES_PER_TOKEN, Reader};
+use tandem_model::TokenId;
+use tandem_model::model::{LanguageModel, ModelError};
+
+use super::{Guess, History, Lookup, MAX_BYTES_PER_TOKEN, Reader};
 use crate::draft::{DraftRequest, Drafter, Drafting, Origin};
-use crate::model::{LanguageModel, ModelError};
 use crate::policy::{CatchUp, DraftKind, Evidence, StepPlan};
-use crate::{SequenceId, TokenId};
+use crate::{ClientKey, SequenceId};
 
 /// Tokens of match that it is worth when a long match broke off a moment ago and the guess goes on beside it.
 const RESUMED: usize = 2;

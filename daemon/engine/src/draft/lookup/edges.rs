@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::TokenId;
+use tandem_model::TokenId;
 
 /// No state, and no token: no vocabulary has this many.
 pub(super) const NONE: u32 = u32::MAX;

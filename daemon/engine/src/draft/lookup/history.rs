@@ -1,12 +1,10 @@
 //! What each client had before.
 
+use tandem_model::TokenId;
+
 use super::automaton::Place;
 use super::{Guess, Lookup, MAX_BYTES_PER_TOKEN};
-use crate::TokenId;
-
-/// Names a client; no client's history serves another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ClientKey(pub u64);
+use crate::ClientKey;
 
 /// Most texts per client, which bounds the time of a guess.
 const MAX_TEXTS: usize = 16;

@@ -16,11 +16,11 @@ mod history;
 mod tests;
 mod text;
 
-pub use drafter::LookupDrafter;
-pub use history::{ClientKey, History, Reader};
-pub use text::{Lookup, MAX_BYTES_PER_TOKEN};
+use tandem_model::TokenId;
 
-use crate::TokenId;
+pub use drafter::LookupDrafter;
+pub use history::{History, Reader};
+pub use text::{Lookup, MAX_BYTES_PER_TOKEN};
 
 /// A chain of tokens that may come next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

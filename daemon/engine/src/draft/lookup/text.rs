@@ -1,8 +1,9 @@
 //! One text and its index.
 
+use tandem_model::TokenId;
+
 use super::Guess;
 use super::automaton::{Automaton, Match, Place};
-use crate::TokenId;
 
 /// Matches of this many tokens are where a text is being copied; where one breaks off is worth remembering.
 const LONG_MATCH: usize = 16;

@@ -8,12 +8,15 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tandem_model::TokenId;
+use tandem_model::logits::LogitsRow;
+use tandem_model::model::{LanguageModel, ModelError, Row};
+
 use super::fed::{Fed, Foreseen};
+use crate::SequenceId;
 use crate::draft::distributions::Distributions;
 use crate::draft::{Expected, Reach};
-use crate::model::{LanguageModel, ModelError, Row};
-use crate::sampling::{Distribution, KeptRow, LogitsRow};
-use crate::{SequenceId, TokenId};
+use crate::sampling::{Distribution, KeptRow};
 
 /// A path that is followed beyond the draft.
 struct Walk<'a> {

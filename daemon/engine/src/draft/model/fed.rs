@@ -1,7 +1,8 @@
 //! What a draft model's cache was fed of one sequence.
 
-use crate::TokenId;
-use crate::model::{LanguageModel, ModelError, Slot};
+use tandem_model::TokenId;
+use tandem_model::model::{LanguageModel, ModelError, Slot};
+
 use crate::sampling::KeptRow;
 
 /// A row of the open tree, and what the model says of the token after it.

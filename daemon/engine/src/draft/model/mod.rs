@@ -6,11 +6,12 @@ mod fed;
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 
+use tandem_model::model::{LanguageModel, ModelError, Rehearsal, Row};
+
 use super::distributions::Distributions;
 use super::growth::{Open, expand_all, expand_foreseen, next_round};
 use super::{DraftRequest, Drafter, Drafting, Expected, Reach};
 use crate::SequenceId;
-use crate::model::{LanguageModel, ModelError, Rehearsal, Row};
 use crate::policy::{CatchUp, DraftKind};
 
 use fed::Fed;

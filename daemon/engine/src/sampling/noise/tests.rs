@@ -29,7 +29,7 @@ fn full_race(noise: Noise, distribution: &Distribution, position: usize) -> Vec<
         let token = distribution.token(index);
         let weight = f64::from(distribution.weights()[index]);
         Arrival {
-            time: math::neg_ln_one_minus(uniform(hash(key, token))) / weight,
+            time: neg_ln_one_minus(uniform(hash(key, token))) / weight,
             token,
         }
     };

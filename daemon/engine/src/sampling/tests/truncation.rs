@@ -1,6 +1,7 @@
 //! Top-k, top-p and min-p: by hand, and against a version that sorts everything.
 
 use proptest::prelude::*;
+use tandem_model::math;
 
 use super::*;
 
@@ -79,7 +80,7 @@ fn naive(params: &SamplingParams, logits: &[f32]) -> Vec<TokenId> {
         order.truncate(params.top_k);
     }
     let largest = logits[order[0]];
-    let weight = |index: usize| super::super::math::exp_nonpositive(logits[index] - largest);
+    let weight = |index: usize| math::exp_nonpositive(logits[index] - largest);
     let total: f64 = order.iter().map(|&index| f64::from(weight(index))).sum();
     let mut mass = 0.0;
     let mut kept = Vec::new();

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use tandem_model::TokenId;
+
 use super::models::Model;
-use crate::TokenId;
 use crate::sampling::SamplingParams;
 use crate::verify::{Draft, verify};
 

@@ -1,10 +1,12 @@
 //! Losslessness by arithmetic: the probability of every text, over every draw of drafter and verification.
 
+use tandem_model::TokenId;
+use tandem_model::logits::LogitsRow;
+
 use super::models::{Model, plain};
 use super::outcomes::{Outcomes, every_outcome};
 use super::tree::{Proposer, grow};
-use crate::TokenId;
-use crate::sampling::{Distribution, LogitsRow, SamplingParams};
+use crate::sampling::{Distribution, SamplingParams};
 use crate::verify::rejection::Chooser;
 use crate::verify::{Draft, NextToken, Verdict, walk};
 

@@ -2,7 +2,8 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::TokenId;
+use tandem_model::TokenId;
+
 use crate::sampling::{Distribution, Sampler, SamplingParams};
 
 /// A model whose logits are fixed noise, and the parameters its tokens are drawn with.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use tandem_model::TokenId;
 
 use super::models::{Model, PROMPT};
-use crate::TokenId;
 use crate::sampling::{Sampler, SamplingParams};
 use crate::verify::{Draft, verify};
 

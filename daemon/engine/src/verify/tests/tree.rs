@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use tandem_model::TokenId;
+
 use super::models::Model;
-use crate::TokenId;
 use crate::sampling::{Chance, Distribution, distinct};
 use crate::verify::Draft;
 

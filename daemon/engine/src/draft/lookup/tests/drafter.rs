@@ -1,8 +1,10 @@
 //! The drafter as the engine uses it.
 
-use super::super::{ClientKey, LookupDrafter};
+use tandem_model::TokenId;
+
+use super::super::LookupDrafter;
 use crate::draft::Drafter;
-use crate::{SequenceId, TokenId};
+use crate::{ClientKey, SequenceId};
 
 fn guess(drafter: &mut LookupDrafter, id: u64, tokens: &[TokenId], max_len: usize) -> Vec<TokenId> {
     let guesses = drafter.guess(SequenceId(id), None, tokens, max_len);

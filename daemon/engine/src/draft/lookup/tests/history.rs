@@ -1,9 +1,10 @@
 //! Bound, order of eviction and isolation of the history.
 
 use proptest::prelude::*;
+use tandem_model::TokenId;
 
-use super::super::{ClientKey, Guess, History, Lookup, Reader};
-use crate::TokenId;
+use super::super::{Guess, History, Lookup, Reader};
+use crate::ClientKey;
 
 const A: ClientKey = ClientKey(1);
 const B: ClientKey = ClientKey(2);

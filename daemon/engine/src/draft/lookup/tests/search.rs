@@ -1,10 +1,10 @@
 //! The automaton's matches against a search through everything.
 
 use proptest::prelude::*;
+use tandem_model::TokenId;
 
 use super::super::Lookup;
 use super::super::automaton::{Automaton, Match, Place};
-use crate::TokenId;
 
 /// The longest end of `context` that occurs in `text` with its end at or before `last`, where it ends last.
 fn search(text: &[TokenId], last: usize, context: &[TokenId]) -> Match {

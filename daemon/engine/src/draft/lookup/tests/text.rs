@@ -1,8 +1,9 @@
 //! Which of several occurrences a guess continues, and what an index takes.
 
+use tandem_model::TokenId;
+
 use super::super::automaton::Place;
 use super::super::{Guess, Lookup, MAX_BYTES_PER_TOKEN};
-use crate::TokenId;
 
 fn lookup(tokens: &[TokenId]) -> Lookup {
     let mut lookup = Lookup::new();
