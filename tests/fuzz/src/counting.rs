@@ -20,16 +20,16 @@ thread_local! {
 #[derive(Debug)]
 pub struct Counting;
 
-/// Begins to count the calling thread's most; returns what it holds now.
-pub(crate) fn begin() -> isize {
-    let held = HELD.get();
-    MOST.set(held);
-    held
+/// Begins to count what the calling thread takes, from 0: what it gave to other threads, to be freed there, would otherwise
+/// add up from input to input until nothing is left for the next.
+pub(crate) fn begin() {
+    HELD.set(0);
+    MOST.set(0);
 }
 
-/// Returns the most that the calling thread has held since [`begin`] returned `held`, beyond that, in bytes.
-pub(crate) fn most_since(held: isize) -> usize {
-    usize::try_from(MOST.get() - held).unwrap_or(0)
+/// Returns the most that the calling thread has held since [`begin`], in bytes.
+pub(crate) fn most() -> usize {
+    usize::try_from(MOST.get()).unwrap_or(0)
 }
 
 /// Counts a change; says whether there is room for it. A thread that ends has no counters left, and is not counted.
@@ -85,5 +85,22 @@ unsafe impl GlobalAlloc for Counting {
         }
         // SAFETY: as for `dealloc`, and the caller promises the rest about `new_size`.
         unsafe { System.realloc(block, layout, new_size) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_free_is_not_held_against_the_next_input() {
+        // Allocated here and freed elsewhere, input after input, to just under what a thread may hold.
+        assert!(count(LIMIT));
+        begin();
+        assert!(count(100) && count(50) && count(-120));
+        assert_eq!(most(), 150);
+        assert!(count(LIMIT - 30), "there is room for all of it again");
+        assert!(!count(1), "and for no more");
+        begin();
     }
 }

@@ -35,8 +35,9 @@ const LIMITS: EncodeLimits<'static> = EncodeLimits {
     ..EncodeLimits::NONE
 };
 
-/// What a rendered conversation may take beside ten times the input, however the template repeats things.
-const RENDERED: usize = 64 << 20;
+/// What a rendered conversation may take beside its share of the input, however the template repeats things: a template may
+/// make 64 MB of text, a text that grows has up to twice its length of room, and a list of 100,000 values takes some more.
+const RENDERED: usize = 160 << 20;
 
 const WORDS: &[&[u8]] = &[
     b"{% for i in ",
