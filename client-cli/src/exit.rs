@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn the_readme_has_the_same_table() {
-        let readme = include_str!("../../README.md");
+        let readme = include_str!("../../docs/cli.md");
         for (exit, meaning) in Exit::TABLE {
             let line = format!("| {} | {meaning} |", exit.code());
             assert!(readme.contains(&line), "README.md lacks `{line}`");
