@@ -1,7 +1,8 @@
 //! The gRPC service `tandem.v1`, and where on the machine its two sides meet.
 //!
-//! Owns the definition (`proto/tandem/v1/tandem.proto`), the types generated from it, [`paths`]: the files and
-//! the socket that the daemon and its clients agree on, and [`lock`]: what the daemon says of itself in its lock files. Must not know what either of them does with a message.
+//! Owns the definition (`proto/tandem/v1/tandem.proto`) and the types generated from it; [`paths`], the files and the socket that
+//! the daemon and its clients agree on; and [`lock`], what the daemon says of itself in its lock files. Must not know what
+//! either side does with a message.
 //!
 //! The generated files are checked in, so building needs neither `protoc` nor a build script;
 //! `tests/bootstrap.rs` compares them with the definition and rewrites them on request.

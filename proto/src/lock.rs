@@ -1,8 +1,8 @@
-//! What a daemon writes into the lock files that it holds: how a client that cannot reach it still knows of it.
+//! What a daemon writes into the lock files that it holds, so that a client which cannot reach it still knows of it.
 //!
 //! Three lines: the process id, the socket, and `serving` or `draining` with the second of the Unix epoch at which the
-//! drain ends at the latest. The lock itself says whether any of that is true: what a file says that nobody holds locked
-//! is about a daemon that is gone.
+//! drain ends at the latest. The lock itself says whether any of that is true: a file that nobody holds locked tells of a
+//! daemon that is gone.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};

@@ -1,4 +1,4 @@
-//! Idle is free.
+//! Idle is free: a daemon without requests uses no processor time.
 
 use std::time::Duration;
 

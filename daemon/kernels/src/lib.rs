@@ -4,11 +4,11 @@
 //! step of one. The bits of a row's result depend on that row and the weights alone: not on how many rows share the
 //! call, on tile ranges, or on threads. They may differ between instruction sets.
 //!
-//! `format` names the formats → `block` reads GGUF blocks → `layout` places their fields → `matrix` packs and multiplies,
-//! with the kernel of `product` over the operations of `simd`, chosen by `isa`; activations come from `rows`, results
-//! go to `out`. Rare formats go through `float`, which multiplies with what `decode` reads; `codebook` has the values
-//! of those formats whose bits are no numbers. `check` holds all of it against sums in f64, on the machine at hand.
-//! Knows nothing of models, files or threads.
+//! The way of a matrix: `format` names the formats, `block` reads GGUF blocks, `layout` places their fields, and `matrix` packs
+//! them and multiplies. It does so with the kernel of `product` over the operations of `simd`, which `isa` chooses. Activations
+//! come from `rows`, and results go to `out`. Rare formats go through `float`, which multiplies with what `decode` reads;
+//! `codebook` has the values of formats whose bits are no numbers. `check` holds all of it against sums in f64, on the machine
+//! at hand. Knows nothing of models, files or threads.
 
 mod block;
 mod bytes;

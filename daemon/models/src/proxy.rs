@@ -1,7 +1,7 @@
 //! Which proxy a hub is asked through, by the variables that curl and Python read.
 //!
-//! ureq reads them too, but takes `HTTP_PROXY` for `https` addresses, prefers `ALL_PROXY` to a scheme's own, and takes a name in
-//! `NO_PROXY` for that host alone and not for those below it.
+//! `ureq` reads them too, but in other ways: it takes `HTTP_PROXY` for `https` addresses, prefers `ALL_PROXY` to a scheme's own
+//! variable, and takes a name in `NO_PROXY` for that host alone, not for those below it.
 
 use ureq::Proxy;
 

@@ -2,9 +2,9 @@
 //!
 //! The form of the text alone decides, never what happens to exist in the working directory:
 //! 1. `bundled:NAME` is a model shipped inside Tandem;
-//! 2. what starts with `/`, `./`, `../` or `~/`, or ends in `.gguf` and holds no `:`, is a local
-//!    path;
-//! 3. all else is `org/repo[:file-or-quant][@revision]` on the Hugging Face hub.
+//! 2. a text that starts with `/`, `./`, `../` or `~/`, or ends in `.gguf` and holds no `:`, is a
+//!    local path;
+//! 3. everything else is `org/repo[:file-or-quant][@revision]` on the Hugging Face hub.
 
 use std::fmt;
 use std::path::PathBuf;

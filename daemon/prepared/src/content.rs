@@ -1,8 +1,8 @@
 //! What a model file holds, as a number.
 //!
-//! SHA-256, because the number decides whose weights are used: with a hash that can be forged, a model from a stranger
-//! could be made to pass for another one. The parts are hashed by several threads, since a file is read whole for this
-//! only when it is new; restarts go by `stamps`.
+//! The number is a SHA-256, because it decides whose weights are used: with a hash that can be forged, a stranger's model could
+//! pass for another one. Several threads hash the parts of the file. It is read whole for this only when it is new; restarts
+//! go by `stamps`.
 
 use std::fs::File;
 use std::io;

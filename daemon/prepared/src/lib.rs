@@ -4,12 +4,12 @@
 //! shared between processes, taken back by the system when memory is short, and no part of the footprint.
 //!
 //! A file belongs to a [`Key`]: the content of the model file, the instruction set, and the version of the kernels'
-//! layout. `content` tells the first, `stamps` remembers it, so that a restart does not read the model. [`obtain`] is
-//! the whole way: look for the file (`image` checks every byte of it), or make it (`writer`), one process at a time.
+//! layout. `content` tells the first, and `stamps` remembers it, so that a restart does not read the model. [`obtain`] is
+//! the whole way: it looks for the file (`image` checks every byte of it), or makes it (`writer`), one process at a time.
 //! `fault` answers where a mapped file fails, and [`Image::check`] says whether it did.
 //! [`Store`] is the directory: what lies in it, how much it may hold, and what goes first.
 //!
-//! Names, formats and shapes of tensors are carried and not understood. Knows nothing of GGUF, kernels or engines, nor
+//! Carries names, formats and shapes of tensors without understanding them. Knows nothing of GGUF, kernels or engines, nor
 //! where the directory is; so the command line can list and clear the cache without any of them.
 
 mod align;

@@ -1,7 +1,7 @@
 //! What model files were found to hold, remembered by their stamps, so that a restart need not read them.
 //!
-//! A stamp has the time of the last change of the inode, which no program can set: content that is exchanged behind an
-//! old modification time is noticed.
+//! A stamp has the time of the last change of the inode, which no program can set. So content that was exchanged behind an old
+//! modification time is noticed.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;

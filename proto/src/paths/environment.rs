@@ -1,4 +1,4 @@
-//! The environment of this process, and what it should have said where it says nothing or the wrong thing.
+//! Reads the environment of this process, and corrects it where it says nothing or the wrong thing.
 
 use std::ffi::OsString;
 use std::fs;
