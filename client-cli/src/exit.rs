@@ -1,4 +1,4 @@
-//! The exit codes: the one table that the command, its help and the README have.
+//! The exit codes: the one table that the command, its help and docs/cli.md have.
 
 /// How the command ended, for scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    /// All of them, with the words that the help and the README have.
+    /// All of them, with the words that the help and docs/cli.md have.
     pub(crate) const TABLE: [(Self, &'static str); 8] = [
         (Self::Done, "done"),
         (Self::Failed, "the request failed, or a check did"),
@@ -60,11 +60,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_readme_has_the_same_table() {
-        let readme = include_str!("../../docs/cli.md");
+    fn the_documentation_has_the_same_table() {
+        let page = include_str!("../../docs/cli.md");
         for (exit, meaning) in Exit::TABLE {
             let line = format!("| {} | {meaning} |", exit.code());
-            assert!(readme.contains(&line), "README.md lacks `{line}`");
+            assert!(page.contains(&line), "docs/cli.md lacks `{line}`");
         }
     }
 
